@@ -1,0 +1,105 @@
+"""Checks of input. An error names the field, the rule and the value, in one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+LARGEST = 1e100  # sums of squares of such numbers stay finite in float64
+
+
+def shown(value: object) -> str:
+    """`value` as one short line, safe to put into a message."""
+    text = repr(value).replace("\n", " ")
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class InputError(ValueError):
+    """Input that breaks a rule: `field` says where, `rule` what holds there, `value` what came."""
+
+    def __init__(self, field: str, rule: str, value: object) -> None:
+        super().__init__(f"{field}: {rule}, got {shown(value)}")
+        self.field = field
+        self.rule = rule
+        self.value = value
+
+
+def whole(field: str, value: Any, low: int, high: int) -> int:
+    """`value` as an int in [low, high]; 6.0 is whole, "6" and True are not numbers here."""
+    rule = f"must be a whole number from {low} to {high}"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(field, rule, value)
+    if isinstance(value, float) and not value.is_integer():  # also NaN and infinity
+        raise InputError(field, rule, value)
+    if not low <= value <= high:
+        raise InputError(field, rule, value)
+    return int(value)
+
+
+def number(
+    field: str,
+    value: Any,
+    low: float = -LARGEST,
+    high: float = LARGEST,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """`value` as a finite float between `low` and `high`, the ends excluded where said."""
+    rule = f"must be a finite number{_between(low, high, open_low, open_high)}"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(field, rule, value)
+    try:
+        result = float(value)
+    except OverflowError:
+        raise InputError(field, rule, value) from None
+    inside = low <= result <= high and not (open_low and result == low)
+    if not math.isfinite(result) or not inside or (open_high and result == high):
+        raise InputError(field, rule, value)
+    return result
+
+
+def _between(low: float, high: float, open_low: bool, open_high: bool) -> str:
+    if (low, high) == (-LARGEST, LARGEST):
+        return f" between {low:g} and {high:g}"
+    parts = []
+    if low > -LARGEST:
+        parts.append(f"{'above' if open_low else 'of at least'} {low:g}")
+    if high < LARGEST:
+        parts.append(f"{'below' if open_high else 'of at most'} {high:g}")
+    return " " + " and ".join(parts)
+
+
+def choice(field: str, value: Any, options: Iterable[str]) -> str:
+    """`value`, one of `options`."""
+    names = list(options)
+    if not isinstance(value, str) or value not in names:
+        raise InputError(field, f"must be one of {', '.join(names)}", value)
+    return value
+
+
+def text(field: str, value: Any, longest: int) -> str:
+    """`value` as one line of at most `longest` printable characters."""
+    if not isinstance(value, str) or len(value) > longest or not (value.isprintable()):
+        raise InputError(field, f"must be one line of at most {longest} characters", value)
+    return value
+
+
+def flag(field: str, value: Any) -> bool:
+    """`value`, true or false."""
+    if not isinstance(value, bool):
+        raise InputError(field, "must be true or false", value)
+    return value
+
+
+def sequence(field: str, value: Any, longest: int, length: int | None = None) -> tuple[Any, ...]:
+    """`value` as a tuple of 1 to `longest` entries, or of exactly `length`."""
+    if not isinstance(value, (list, tuple)):
+        raise InputError(field, "must be a list", value)
+    if length is not None and len(value) != length:
+        raise InputError(field, f"must have {length} entries", value)
+    if not 1 <= len(value) <= longest:
+        raise InputError(field, f"must have 1 to {longest} entries", value)
+    return tuple(value)

@@ -1,0 +1,266 @@
+"""The command line. Every subcommand takes ``--json`` and then prints one JSON object; errors are one line
+on standard error and exit code 2. Other programs read this: keys are only ever added."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dpsim import app, network
+from dpsim.beats import beats, beats_as_text
+from dpsim.checks import InputError, choice, number, whole
+from dpsim.collectives import OPS, build
+from dpsim.comparison import compare
+from dpsim.forms import preset, preset_names, preset_or_file
+from dpsim.metrics import step_metrics
+from dpsim.reduce_input import reduce_report
+from dpsim.scenario import COLLECTIVES, MAX_RANKS, MAX_STEPS, SCHEMES
+from dpsim.simulate import simulate
+from dpsim.trace import MAX_EVENTS, save, to_perfetto
+
+MAX_INPUT_CHARACTERS = 50_000_000
+
+Report = dict[str, Any]
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(self.prog, "must be called as --help says", message)
+
+
+def _reduce(args: argparse.Namespace) -> Report:
+    if args.file == "-":
+        written = sys.stdin.read(MAX_INPUT_CHARACTERS + 1)
+    else:
+        written = _read(args.file)
+    return reduce_report(written)
+
+
+def _read(path: str) -> str:
+    file = Path(path)
+    if not file.is_file():
+        raise InputError("FILE", "must be a file that exists", path)
+    if file.stat().st_size > MAX_INPUT_CHARACTERS:
+        rule = f"must have at most {MAX_INPUT_CHARACTERS} bytes"
+        raise InputError("FILE", rule, file.stat().st_size)
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InputError("FILE", "must be UTF-8 text", path) from None
+
+
+def _schedule(args: argparse.Namespace) -> Report:
+    choice("algorithm", args.algorithm, COLLECTIVES)
+    size = whole("--world-size", args.world_size, 1, MAX_RANKS)
+    elements = whole("--elements", args.elements, 1, 10**12)
+    rows = 2 * size * (size - 1)
+    if args.algorithm in ("ring", "halving-doubling") and rows > MAX_EVENTS:
+        rule = f"must give at most {MAX_EVENTS} transfers, which {args.algorithm} exceeds"
+        raise InputError("--world-size", rule, size)
+    schedule = build(args.algorithm, size, elements)
+    columns = (schedule.round, schedule.source, schedule.destination, schedule.chunk, schedule.op)
+    names = ("round", "source", "destination", "chunk")
+    transfers = [
+        dict(zip(names, row[:4], strict=True)) | {"op": OPS[row[4]]}
+        for row in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+    bounds = schedule.bounds.tolist()
+    return {
+        "algorithm": args.algorithm,
+        "world_size": size,
+        "elements": elements,
+        "chunks": [list(pair) for pair in zip(bounds, bounds[1:], strict=False)],
+        "transfers": transfers,
+        "rounds": schedule.rounds,
+        "bytes_sent_per_rank": [int(b) for b in schedule.bytes_sent(4.0)],
+    }
+
+
+def _cost(args: argparse.Namespace) -> Report:
+    result = network.cost(
+        choice("algorithm", args.algorithm, COLLECTIVES),
+        whole("--world-size", args.world_size, 1, MAX_RANKS),
+        number("--bytes", args.bytes, 0, 1e18, open_low=True),
+        number("--latency", args.latency, 0, 3600),
+        number("--bandwidth", args.bandwidth, 0, 1e18, open_low=True),
+    )
+    return {
+        "algorithm": args.algorithm,
+        "world_size": result.world_size,
+        "time_s": result.time_s,
+        "algbw_bytes_per_s": result.algbw_bytes_per_s,
+        "busbw_bytes_per_s": result.busbw_bytes_per_s,
+        "rounds": result.rounds,
+        "bytes_sent_per_rank": result.bytes_sent.tolist(),
+    }
+
+
+def _simulate(args: argparse.Namespace) -> Report:
+    scenario = preset_or_file(args.scenario)
+    if args.reduction is not None:
+        scenario = replace(scenario, reduction=choice("--reduction", args.reduction, SCHEMES))
+    if args.steps is not None:
+        scenario = replace(scenario, steps=whole("--steps", args.steps, 1, MAX_STEPS))
+    trace = simulate(scenario)
+    last = scenario.steps - 1
+    gradient = trace.gradient(last)
+    comparison = compare(scenario)
+    measures = step_metrics(trace, last)
+    if args.out is not None:
+        _write(args.out, lambda: save(trace, args.out))
+    if args.perfetto is not None:
+        _write(args.perfetto, lambda: Path(args.perfetto).write_text(to_perfetto(trace), "utf-8"))
+    return {
+        "scenario": scenario.name,
+        "source": trace.source,
+        "reduction": comparison.chosen,
+        "steps": scenario.steps,
+        "metrics": {
+            name: value.tolist() if hasattr(value, "tolist") else value
+            for name, value in vars(measures).items()
+        },
+        "parameters_before": trace.parameters[last, 0].tolist(),
+        "parameters_after": trace.parameters[last + 1, 0].tolist(),
+        "gradient": None if gradient is None else gradient.tolist(),
+        "loss": comparison.schemes[comparison.chosen].loss[last],
+        "undefined": trace.undefined[last],
+        "comparison": {
+            name: _outcome(outcome, last)
+            for name, outcome in [*comparison.schemes.items(), ("one_device", comparison.one_device)]
+        },
+    }
+
+
+def _outcome(outcome: Any, step: int) -> Report:
+    gradient = outcome.gradient[step]
+    return {
+        "gradient": None if gradient is None else gradient.tolist(),
+        "parameters_after": outcome.parameters[step + 1].tolist(),
+        "loss": outcome.loss[step],
+        "relative_l2_error": outcome.relative_l2_error[step],
+        "cosine": outcome.cosine[step],
+        "undefined": outcome.undefined,
+    }
+
+
+def _write(path: str, write: Callable[[], object]) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise InputError("FILE", f"must be a place one can write to ({error.strerror})", path) from None
+
+
+def _presets(_: argparse.Namespace) -> Report:
+    return {"presets": [{"name": n, "title": preset(n).title} for n in preset_names()]}
+
+
+def _beats(args: argparse.Namespace) -> Report:
+    scenario = preset_or_file(args.scenario)
+    told = beats(simulate(scenario))
+    return {
+        "scenario": scenario.name,
+        "beats": [
+            {
+                "id": b.id,
+                "step": b.step,
+                "phase": b.phase,
+                "title": b.title,
+                "moment_s": b.moment_s,
+                "sentence": b.sentence,
+                "arithmetic": list(b.arithmetic),
+                "details": list(b.details),
+            }
+            for b in told
+        ],
+        "text": beats_as_text(told),
+    }
+
+
+def _app(args: argparse.Namespace) -> Report:
+    port = whole("--port", args.port, 1, 65535)
+    return {"url": f"http://{args.address}:{port}", "command": app.command(args.address, port)}
+
+
+def _readable(report: Report, indent: str = "") -> str:
+    """The report for a terminal: a line per key."""
+    lines = []
+    for key, value in report.items():
+        if isinstance(value, dict):
+            lines += [f"{indent}{key}:", _readable(value, indent + "  ")]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            lines.append(f"{indent}{key}:")
+            lines += [f"{indent}  " + "  ".join(map(str, entry.values())) for entry in value]
+        else:
+            lines.append(f"{indent}{key}: {'undefined' if value is None else value}")
+    return "\n".join(lines)
+
+
+def _number(written: str) -> int | float | str:
+    """What was typed, as a number if it is one; the check that follows names the field and the rule."""
+    for kind in (int, float):
+        try:
+            return kind(written)
+        except ValueError:
+            continue
+    return written
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="dpsim", description="See, run and check synchronous data-parallel training.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+
+    def command(name: str, run: Callable[[argparse.Namespace], Report], what: str) -> _Parser:
+        sub = commands.add_parser(name, help=what, description=what)
+        sub.add_argument("--json", action="store_true", help="print one JSON object")
+        sub.set_defaults(run=run)
+        return sub
+
+    sub = command("reduce", _reduce, "the five reductions of given counts and gradient sums")
+    sub.add_argument("file", metavar="FILE|-", help="JSON with valid_tokens and gradient_sums")
+    sub = command("schedule", _schedule, "the transfers of an all-reduce")
+    sub.add_argument("algorithm", metavar="|".join(COLLECTIVES))
+    sub.add_argument("--world-size", type=_number, required=True, metavar="R")
+    sub.add_argument("--elements", type=_number, required=True, metavar="E")
+    sub = command("cost", _cost, "the closed form of what an all-reduce costs")
+    sub.add_argument("algorithm", metavar="|".join(COLLECTIVES))
+    sub.add_argument("--world-size", type=_number, required=True, metavar="R")
+    sub.add_argument("--bytes", type=_number, required=True, metavar="B")
+    sub.add_argument("--latency", type=_number, required=True, metavar="S", help="seconds a message")
+    sub.add_argument("--bandwidth", type=_number, required=True, metavar="BYTES_PER_S")
+    sub = command("simulate", _simulate, "simulate a scenario")
+    sub.add_argument("scenario", metavar="PRESET|FILE.toml")
+    sub.add_argument("--reduction", metavar="NAME", help=", ".join(SCHEMES))
+    sub.add_argument("--steps", type=_number, metavar="n")
+    sub.add_argument("--out", metavar="TRACE.json", help="save the trace")
+    sub.add_argument("--perfetto", metavar="FILE", help="save the events for Chrome or Perfetto")
+    command("presets", _presets, "the presets by name and title")
+    sub = command("beats", _beats, "a scenario's step told as text, beat by beat")
+    sub.add_argument("scenario", metavar="PRESET|FILE.toml")
+    sub = command("app", _app, "start the app")
+    sub.add_argument("--port", type=_number, default=8501)
+    sub.add_argument("--address", default="localhost", help="where it listens")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    try:
+        args = _parser().parse_args(arguments)
+        report = args.run(args)
+    except InputError as error:
+        print(f"dpsim: {error}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps(report, allow_nan=False), flush=True)
+    elif args.command == "beats":
+        print(report["text"])
+    else:
+        print(_readable(report), flush=True)
+    return app.run(report["command"]) if args.command == "app" else 0
+
+

@@ -1,0 +1,122 @@
+"""Named numbers of a trace: step time and its parts, waiting, bytes, bandwidths, efficiency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsim.batch import global_batch
+from dpsim.network import busbw
+from dpsim.scenario import Scenario
+from dpsim.timeline import COUNT, TOKEN_BYTES
+from dpsim.trace import BACKWARD, BARRIER, FORWARD, OPTIMIZER, SCATTER, SEND, Trace
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class StepMetrics:
+    """One step, in seconds and bytes; arrays are per rank [R].
+
+    For every rank scatter + count + compute + wait + exposed communication + optimizer = step time.
+    `straggler` is the rank that does not wait, None where all arrive together. `communication_s` is the time
+    from the first to the last message of each bucket, `algbw` the gradient's bytes over it; `bytes_sent` are
+    those of the gradient, without the count's.
+    """
+
+    step_time_s: float
+    scatter_s: Floats
+    count_s: Floats
+    compute_s: Floats
+    wait_s: Floats
+    exposed_communication_s: float
+    communication_s: float
+    optimizer_s: float
+    straggler: int | None
+    bytes_sent: Floats
+    algbw_bytes_per_s: float | None
+    busbw_bytes_per_s: float | None
+    one_device_step_time_s: float
+    scaling_efficiency: float | None
+
+
+def step_metrics(trace: Trace, step: int) -> StepMetrics:
+    """The metrics of one step of `trace`."""
+    events, size = trace.events, trace.scenario.world_size
+    begun, ended = trace.step_window(step)
+
+    def per_rank(kind: int, how: str) -> Floats:
+        rows = events.where(step=step, kind=kind)
+        out = np.zeros(size)
+        if how == "spent":
+            np.add.at(out, events.rank[rows], events.end_s[rows] - events.start_s[rows])
+        else:
+            out = np.full(size, np.inf)
+            np.minimum.at(out, events.rank[rows], events.start_s[rows])
+        return out
+
+    scatter = per_rank(SCATTER, "spent")
+    count = per_rank(FORWARD, "first") - per_rank(SCATTER, "first") - scatter
+    compute = per_rank(FORWARD, "spent") + per_rank(BACKWARD, "spent")
+    wait, exposed = _synchronised(trace, step)
+    sends = events.where(step=step, kind=SEND)
+    gradient_sends = sends[events.bucket[sends] != COUNT]
+    rank, size_sent = events.rank[gradient_sends], events.bytes[gradient_sends]
+    sent = np.bincount(rank, weights=size_sent, minlength=size)
+    busy, moved = 0.0, 0.0
+    for k, b in sorted({(int(events.micro_batch[i]), int(events.bucket[i])) for i in gradient_sends}):
+        own = gradient_sends[(events.micro_batch[gradient_sends] == k)]
+        own = own[events.bucket[own] == b]
+        busy += float(events.end_s[own].max() - events.start_s[own].min())
+    if len(gradient_sends):
+        micro = trace.scenario.micro_batches[0]
+        windows = micro if trace.scenario.buckets.sync_every_micro_batch else 1
+        moved = windows * trace.scenario.model.size * trace.scenario.bytes_per_element
+    algbw = moved / busy if busy > 0 else None
+    optimizer = events.where(step=step, kind=OPTIMIZER)
+    late = np.flatnonzero(wait == 0)
+    alone = one_device_step_time(trace.scenario, optimized=len(optimizer) > 0)
+    total = ended - begun
+    return StepMetrics(
+        step_time_s=total,
+        scatter_s=scatter,
+        count_s=count,
+        compute_s=compute,
+        wait_s=wait,
+        exposed_communication_s=exposed,
+        communication_s=busy,
+        optimizer_s=float(np.max(events.end_s[optimizer] - events.start_s[optimizer], initial=0.0)),
+        straggler=int(late[0]) if len(late) and len(late) < size else None,
+        bytes_sent=sent,
+        algbw_bytes_per_s=algbw,
+        busbw_bytes_per_s=busbw(algbw, size),
+        one_device_step_time_s=alone,
+        scaling_efficiency=alone / (size * total) if total > 0 else None,
+    )
+
+
+def _synchronised(trace: Trace, step: int) -> tuple[Floats, float]:
+    """Wait [R] and exposed communication, summed over the barriers of the step."""
+    events, size = trace.events, trace.scenario.world_size
+    wait, exposed = np.zeros(size), 0.0
+    for k in np.unique(events.micro_batch[events.where(step=step, kind=BARRIER)]):
+        barrier = float(events.end_s[events.where(step=step, kind=BARRIER, micro_batch=int(k))].max())
+        rows = events.where(step=step, kind=BACKWARD)
+        if k >= 0:
+            rows = rows[events.micro_batch[rows] == k]
+        arrival = np.zeros(size)
+        np.maximum.at(arrival, events.rank[rows], events.end_s[rows])
+        wait += arrival.max() - arrival
+        exposed += barrier - float(arrival.max())
+    return wait, exposed
+
+
+def one_device_step_time(scenario: Scenario, *, optimized: bool = True) -> float:
+    """T_1: the same batch on one device of speed 1, without a collective."""
+    compute, network = scenario.compute, scenario.network
+    tokens = int(global_batch(scenario).lengths.sum())
+    scatter = network.latency_s + tokens * TOKEN_BYTES / network.bandwidth_bytes_per_s
+    work = tokens * (compute.forward_s_per_token + compute.backward_s_per_token)
+    return scatter + work + (compute.optimizer_s if optimized else 0.0)

@@ -1,0 +1,257 @@
+"""The clock: when each transfer, and each part of a step, starts and ends.
+
+`clock` is the clock interpreter of a schedule. `step_times` lays one step out on it: scatter, the count,
+forward and backward, the buckets' all-reduces, the barrier and the optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsim.collectives import Schedule
+from dpsim.model import tensors
+from dpsim.scenario import Network, Scenario
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FIRST_BUCKET_BYTES = 2**20  # torch.distributed._DEFAULT_FIRST_BUCKET_BYTES
+BUCKET_CAP_BYTES = 25 * 2**20  # DistributedDataParallel(bucket_cap_mb=25)
+COUNT_BYTES = 8  # the valid-token count travels as one int64
+TOKEN_BYTES = 16  # a token and its label, an int64 each: what the scatter hands to a rank
+
+
+def clock(
+    schedule: Schedule, network: Network, bytes_per_element: float, ready_s: Floats
+) -> tuple[Floats, Floats]:
+    """Start and end of every row, in seconds.
+
+    A message starts once its chunks are at the source, both ranks are ready (`ready_s` [R]) and both the
+    source's sending port and the destination's receiving port are free. Messages of one round that meet at
+    a port queue there in the order in which they could start.
+    """
+    latency, bandwidth = network.latency_s, network.bandwidth_bytes_per_s
+    first = schedule.message_starts
+    source, destination = schedule.source[first], schedule.destination[first]
+    sizes = schedule.chunk_elements[schedule.chunk] * bytes_per_element
+    lengths = np.diff(np.append(first, len(schedule.round)))  # rows in each message
+    single = len(first) == len(schedule.round)
+    duration = sizes if single else np.add.reduceat(sizes, first) if len(first) else sizes
+    duration = latency + duration / bandwidth
+    starts = np.empty(len(first))
+    have = np.repeat(ready_s[:, None], len(schedule.chunk_elements), axis=1)
+    sending, receiving = ready_s.copy(), ready_s.copy()
+    row_stops = schedule.round_starts
+    message_stops = np.searchsorted(first, row_stops)
+    for n in range(schedule.rounds):
+        m = slice(message_stops[n], message_stops[n + 1])
+        rows = slice(row_stops[n], row_stops[n + 1])
+        src, dst, chunk = source[m], destination[m], schedule.chunk[rows]
+        there = have[schedule.source[rows], chunk]
+        if not single:
+            there = np.maximum.reduceat(there, first[m] - row_stops[n])
+        start = np.maximum(np.maximum(there, sending[src]), receiving[dst])
+        if _distinct(src) and _distinct(dst):
+            end = start + duration[m]
+            sending[src], receiving[dst] = end, end
+            arrived = end if single else np.repeat(end, lengths[m])
+        else:
+            _queue(start, src, dst, duration[m], sending, receiving)
+            arrived = np.repeat(start + duration[m], lengths[m])
+        starts[m] = start
+        np.maximum.at(have, (schedule.destination[rows], chunk), arrived)
+    return np.repeat(starts, lengths), np.repeat(starts + duration, lengths)
+
+
+def _distinct(ranks: Ints) -> bool:
+    return len(ranks) < 2 or int(np.bincount(ranks).max()) < 2
+
+
+def _queue(
+    start: Floats, src: Ints, dst: Ints, duration: Floats, sending: Floats, receiving: Floats
+) -> None:
+    """Let the messages of one round through the ports one after another; `start` and the ports are updated."""
+    for i in np.argsort(start, kind="stable"):
+        start[i] = max(start[i], sending[src[i]], receiving[dst[i]])
+        sending[src[i]] = receiving[dst[i]] = start[i] + duration[i]
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Elements start to stop of the flat gradient, which travel together; `names` of their tensors."""
+
+    start: int
+    stop: int
+    names: tuple[str, ...]
+
+
+def buckets(scenario: Scenario, step: int) -> tuple[Bucket, ...]:
+    """The buckets of one step, in the order in which backward completes them, by torch's rules.
+
+    A tensor is never split; a bucket closes once it reaches its cap. The very first backward uses one
+    bucket: DistributedDataParallel learns the order in it and rebuilds the buckets afterwards.
+    """
+    parts = tensors(scenario.model)
+    stop = start = scenario.model.size
+    made: list[Bucket] = []
+    names: list[str] = []
+    for name, elements in reversed(parts):
+        start -= elements
+        names.insert(0, name)
+        cap = scenario.buckets.cap_bytes
+        if cap is None:
+            cap = BUCKET_CAP_BYTES if made else FIRST_BUCKET_BYTES
+        full = step > 0 and (stop - start) * scenario.bytes_per_element >= cap
+        if full or start == 0:
+            made.append(Bucket(start, stop, tuple(names)))
+            stop, names = start, []
+    return tuple(made)
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """A part of a step on every rank: start and end [R] in seconds."""
+
+    kind: str
+    micro_batch: int
+    bucket: int
+    start_s: Floats
+    end_s: Floats
+    ranks: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Transfers:
+    """One all-reduce on the clock: its schedule and the start and end of every row."""
+
+    schedule: Schedule
+    micro_batch: int
+    bucket: int
+    bytes_per_element: float
+    start_s: Floats
+    end_s: Floats
+
+
+NONE, COUNT = -1, -2  # "not in a bucket", and the bucket number of the valid-token count
+
+Part = Span | Transfers
+
+
+def step_times(
+    scenario: Scenario,
+    step: int,
+    start_s: float,
+    tokens: Ints,
+    schedule_of: Callable[[int], Schedule],
+    *,
+    counted: bool,
+    optimized: bool,
+) -> tuple[list[Part], float]:
+    """The parts of one step that starts at `start_s`, and when it ends.
+
+    `tokens` [R, K] are all tokens of every micro-batch; `schedule_of(E)` gives the schedule for E elements;
+    `counted` says whether the valid-token count travels, `optimized` whether there is an optimizer step.
+    """
+    clockwork = _Step(scenario, step, start_s, tokens, schedule_of)
+    clockwork.scatter()
+    if counted:
+        clockwork.count()
+    sync_each = scenario.buckets.sync_every_micro_batch
+    last = int(clockwork.micro.max()) - 1
+    for k in range(last + 1):
+        clockwork.compute(k, sync_each)
+        if sync_each or k == last:
+            clockwork.all_reduce(k if sync_each else NONE)
+    if optimized:
+        clockwork.optimizer()
+    return clockwork.parts, float(clockwork.now.max())
+
+
+class _Step:
+    """One step while it is laid out: `now` [R] is when each rank is done with what has been laid so far."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        step: int,
+        start_s: float,
+        tokens: Ints,
+        schedule_of: Callable[[int], Schedule],
+    ) -> None:
+        self.scenario, self.tokens, self.schedule_of = scenario, tokens, schedule_of
+        self.micro = np.array(scenario.micro_batches)
+        self.speed = np.array(scenario.speeds)
+        self.everyone = np.arange(scenario.world_size)
+        self.buckets = buckets(scenario, step)
+        self.ready = np.zeros((len(self.buckets), scenario.world_size))
+        self.parts: list[Part] = []
+        self.now = np.full(scenario.world_size, start_s)
+        self.links_free = start_s
+
+    def span(self, kind: str, k: int, b: int, end: Floats, ranks: Ints) -> None:
+        """`ranks` are busy with this from now to `end`."""
+        self.parts.append(Span(kind, k, b, self.now[ranks], end[ranks], ranks))
+        self.now = self.now.copy()
+        self.now[ranks] = end[ranks]
+
+    def transfers(self, elements: int, k: int, b: int, element_bytes: float, entry: float) -> Floats:
+        """An all-reduce that all ranks enter together; when each of them is through with it [R]."""
+        schedule, done = self.schedule_of(elements), np.full(len(self.now), entry)
+        start, end = clock(schedule, self.scenario.network, element_bytes, done)
+        self.parts.append(Transfers(schedule, k, b, element_bytes, start, end))
+        np.maximum.at(done, schedule.source, end)
+        np.maximum.at(done, schedule.destination, end)
+        self.links_free = float(done.max())
+        return done
+
+    def scatter(self) -> None:
+        """Every rank is handed its own tokens and labels over its own link."""
+        network = self.scenario.network
+        handed = self.tokens.sum(axis=1) * TOKEN_BYTES / network.bandwidth_bytes_per_s
+        self.span("scatter", NONE, NONE, self.now + network.latency_s + handed, self.everyone)
+
+    def count(self) -> None:
+        """The valid tokens of the whole window, summed before forward: the labels are known by now.
+
+        Ranks leave it together, so that what skews their arrival later is their own computing.
+        """
+        done = self.transfers(1, NONE, COUNT, float(COUNT_BYTES), float(self.now.max()))
+        self.now = np.full(len(done), self.links_free)
+
+    def compute(self, k: int, sync_each: bool) -> None:
+        """Forward and backward of micro-batch k; backward bucket by bucket where its gradient is synchronised."""
+        cost, tokens = self.scenario.compute, self.tokens[:, k] / self.speed
+        here = np.flatnonzero(self.micro > k)
+        self.span("forward", k, NONE, self.now + tokens * cost.forward_s_per_token, here)
+        backward_s = tokens * cost.backward_s_per_token
+        syncing = here if sync_each else np.flatnonzero(self.micro == k + 1)
+        plain = np.setdiff1d(here, syncing)
+        if len(plain):
+            self.span("backward", k, NONE, self.now + backward_s, plain)
+        if len(syncing) == 0:
+            return
+        for b, bucket in enumerate(self.buckets):
+            share = (bucket.stop - bucket.start) / self.scenario.model.size
+            self.span("backward", k, b, self.now + backward_s * share, syncing)
+            self.ready[b, syncing] = self.now[syncing]
+
+    def all_reduce(self, k: int) -> None:
+        """The buckets one after another, then the barrier. Without overlap they wait for the end of backward."""
+        done = self.now
+        for b, bucket in enumerate(self.buckets):
+            ready = self.ready[b] if self.scenario.buckets.overlap else self.now
+            entry = max(float(ready.max()), self.links_free)
+            element_bytes = self.scenario.bytes_per_element
+            done = self.transfers(bucket.stop - bucket.start, k, b, element_bytes, entry)
+        barrier = np.full(len(done), max(float(self.now.max()), self.links_free))
+        self.now = np.maximum(self.now, done)
+        self.span("barrier", k, NONE, barrier, self.everyone)
+
+    def optimizer(self) -> None:
+        """Every replica takes the same optimizer step."""
+        end = self.now + self.scenario.compute.optimizer_s
+        self.span("optimizer", NONE, NONE, end, self.everyone)

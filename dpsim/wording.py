@@ -1,0 +1,85 @@
+"""Numbers, times and lists as people read them. Beats, the command line and the screens share these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+MINUS = "\u2212"
+
+
+def number(value: float) -> str:
+    """`value` with at most four significant digits and a real minus sign: 0.625, -2 as −2, 1.2e-9."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e6 or size < 1e-4:
+        digits = f"{size:.3e}"
+        mantissa, _, exponent = digits.partition("e")
+        power = int(exponent)
+        mantissa = mantissa.rstrip("0").rstrip(".")
+        written = f"{mantissa}e{MINUS if power < 0 else ''}{abs(power)}"
+    else:
+        written = f"{size:.4g}" if size < 1000 else f"{size:.0f}"
+    return (MINUS if value < 0 else "") + written
+
+
+def signed(value: float) -> str:
+    """`value` as a term that follows another: "+ 3" or "− 3"."""
+    return f"{MINUS} {number(-value)}" if value < 0 else f"+ {number(value)}"
+
+
+def added(values: Iterable[float]) -> str:
+    """The values as a written sum: "3 + 5 − 2"."""
+    terms = list(values)
+    return " ".join([number(terms[0]), *map(signed, terms[1:])]) if terms else "0"
+
+
+def vector(values: Sequence[float], most: int = 4) -> str:
+    """A vector's first entries: "[0.625, 0.125, …]", or the bare number where there is one."""
+    if len(values) == 1:
+        return number(values[0])
+    shown = [number(v) for v in values[:most]]
+    return f"[{', '.join(shown)}{', …' if len(values) > most else ''}]"
+
+
+def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
+    for size, name in units:
+        if value >= size:
+            return f"{value / size:.3g} {name}"
+    return f"0 {units[-1][1]}" if value == 0 else f"{value / units[-1][0]:.3g} {units[-1][1]}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text: 15.6 ms."""
+    return _scaled(seconds, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
+
+
+def size(count: float) -> str:
+    """Bytes as text, powers of ten: 40 MB."""
+    return _scaled(count, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")))
+
+
+def rate(bytes_per_s: float) -> str:
+    """Bytes per second as text: 9.09 GB/s."""
+    return f"{size(bytes_per_s)}/s"
+
+
+def listed(words: Sequence[object]) -> str:
+    """"0", "0 and 1", "0, 1 and 2"."""
+    parts = [str(w) for w in words]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def ranks(numbers: Sequence[int]) -> str:
+    """"rank 0", "ranks 0 and 1", or how many they are where a list would be long."""
+    if len(numbers) > 8:
+        run = list(range(numbers[0], numbers[0] + len(numbers)))
+        if list(numbers) == run:
+            return f"ranks {numbers[0]} to {numbers[-1]}"
+        return f"{len(numbers)} ranks"
+    return f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {listed(numbers)}"
+
+
+def plural(count: int, word: str) -> str:
+    """"1 token", "2 tokens"."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
