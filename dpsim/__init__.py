@@ -9,4 +9,4 @@ from dpsim.trace import Trace
 
 __version__ = "0.1.0"
 
-__all__ = ["Scenario", "Trace", "simulate", "__version__"]
+__all__ = ["Scenario", "Trace", "__version__", "simulate"]

@@ -98,9 +98,7 @@ def _deal(scenario: Scenario, lengths: list[int], valid: list[int]) -> Assignmen
     else:
         rows = _balance(lengths if batch.shard == "longest_first" else valid, ranks)
     micro = scenario.micro_batches
-    return tuple(
-        tuple(tuple(cell) for cell in split(row, k)) for row, k in zip(rows, micro, strict=True)
-    )
+    return tuple(tuple(tuple(cell) for cell in split(row, k)) for row, k in zip(rows, micro, strict=True))
 
 
 def split(items: list[int], parts: int) -> list[list[int]]:

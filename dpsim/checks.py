@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-
 LARGEST = 1e100  # sums of squares of such numbers stay finite in float64
 
 

@@ -262,5 +262,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         print(_readable(report), flush=True)
     return app.run(report["command"]) if args.command == "app" else 0
-
-

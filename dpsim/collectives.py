@@ -73,7 +73,7 @@ class Schedule:
         return bool(self.op[self.round_starts[round_number]] == REDUCE)
 
 
-Columns = tuple[NDArray[np.int64], ...]
+Columns = tuple[NDArray[np.integer], ...]
 
 
 def even_bounds(elements: int, chunks: int) -> NDArray[np.int64]:
@@ -85,27 +85,34 @@ def even_bounds(elements: int, chunks: int) -> NDArray[np.int64]:
 
 def build(algorithm: str, world_size: int, elements: int) -> Schedule:
     """The schedule of `algorithm` for a vector of `elements` on `world_size` ranks."""
-    chunks, rounds, columns = BUILDERS[algorithm](world_size)
+    chunks, rounds, made = BUILDERS[algorithm](world_size)
+    columns = [column.astype(np.int32, copy=False) for column in made]
     bounds = even_bounds(elements, chunks)
-    table = np.stack(columns).astype(np.int32)
     # A chunk without elements is not sent: a vector may be shorter than the ring is long.
     if elements < chunks:
-        table = table[:, np.diff(bounds)[table[3]] > 0]
-    key = table[0].astype(np.int64)
-    for column, size in ((table[1], world_size), (table[2], world_size), (table[3], chunks)):
-        key = key * size + column
+        sent = np.diff(bounds)[columns[3]] > 0
+        columns = [column[sent] for column in columns]
+    key = columns[0].astype(np.int64)
+    for column, size in zip(columns[1:4], (world_size, world_size, chunks), strict=True):
+        key *= size
+        key += column
     if np.any(key[1:] < key[:-1]):
-        table = table[:, np.argsort(key)]
-    return Schedule(algorithm, world_size, bounds, rounds, *table)
+        order = np.argsort(key)
+        columns = [column[order] for column in columns]
+    return Schedule(algorithm, world_size, bounds, rounds, *columns)
 
 
 def _ring(size: int) -> tuple[int, int, Columns]:
-    """Patarasuk and Yuan 2009: reduce-scatter, then all-gather, every rank to its right neighbour."""
-    s = np.repeat(np.arange(size - 1), size)
-    r = np.tile(np.arange(size), size - 1)
-    scatter = (s, r, (r + 1) % size, (r - s) % size, np.full_like(s, REDUCE))
-    gather = (s + size - 1, r, (r + 1) % size, (r + 1 - s) % size, np.full_like(s, COPY))
-    return size, 2 * (size - 1), _joined([scatter, gather])
+    """Patarasuk and Yuan 2009: reduce-scatter, then all-gather, every rank to its right neighbour.
+
+    Rank r sends chunk r - n in round n, in both: all-gather round s is round n = R - 1 + s, and there
+    r + 1 - s = r - n modulo R.
+    """
+    rounds = 2 * (size - 1)
+    n, r = np.arange(rounds, dtype=np.int32)[:, None], np.arange(size, dtype=np.int32)
+    op = np.where(n < size - 1, np.int32(REDUCE), np.int32(COPY))
+    columns = np.broadcast_arrays(n, r, (r + 1) % size, (r - n) % size, op)
+    return size, rounds, tuple(column.ravel() for column in columns)
 
 
 def _tree(size: int) -> tuple[int, int, Columns]:

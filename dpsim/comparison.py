@@ -92,9 +92,7 @@ def _one_device(scenario: Scenario, batch: GlobalBatch) -> Outcome:
     )
 
 
-def _trajectory(
-    scenario: Scenario, batch: GlobalBatch, table: Reduction, reference: Outcome
-) -> Outcome:
+def _trajectory(scenario: Scenario, batch: GlobalBatch, table: Reduction, reference: Outcome) -> Outcome:
     micro, chosen = scenario.micro_batches, scenario.optimizer
     size, most = scenario.world_size, max(micro)
     parameters = [initial_parameters(scenario)]

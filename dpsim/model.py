@@ -66,9 +66,7 @@ def _given(gradient: Floats, parameters: Floats, valid_tokens: int) -> Sums:
     return Sums(float(np.dot(parameters, gradient)), gradient, valid_tokens)
 
 
-def token_sums(
-    model: Model, batch: GlobalBatch, parameters: Floats, cell: tuple[int, ...]
-) -> Sums:
+def token_sums(model: Model, batch: GlobalBatch, parameters: Floats, cell: tuple[int, ...]) -> Sums:
     """The sums over the valid tokens of the sequences in `cell`, by the model's formula."""
     empty = np.zeros(0, np.int64)
     x = np.concatenate([batch.tokens[i] for i in cell] or [empty])

@@ -30,9 +30,7 @@ def initial_state(parameters: Floats) -> State:
     return State(0, np.zeros_like(parameters), np.zeros_like(parameters))
 
 
-def step(
-    chosen: Optimizer, parameters: Floats, gradient: Floats, state: State
-) -> tuple[Floats, State]:
+def step(chosen: Optimizer, parameters: Floats, gradient: Floats, state: State) -> tuple[Floats, State]:
     """Parameters and state after one step. Formulas: torch.optim.SGD (dampening 0) and torch.optim.Adam."""
     rate, taken = chosen.learning_rate, state.taken + 1
     if chosen.kind == "sgd":

@@ -88,8 +88,7 @@ def reduction(
         raise ValueError(f"reduction: must be one of {', '.join(SCHEMES)}, got {scheme!r}")
     k = np.array(per_rank, np.float64)[:, None]
     empty = [
-        f"micro-batch {c} of rank {r} has no valid token"
-        for r, c in np.argwhere(real & (valid_tokens == 0))
+        f"micro-batch {c} of rank {r} has no valid token" for r, c in np.argwhere(real & (valid_tokens == 0))
     ]
     return Reduction(scheme, real * _reciprocal(n) / k, 1.0 / ranks, _listed(empty))
 

@@ -42,9 +42,7 @@ def _put(part: object, **values: Any) -> None:
 
 
 def _counts(name: str, value: Any, low: int, high: int, longest: int) -> tuple[int, ...]:
-    return tuple(
-        whole(f"{name}[{i}]", v, low, high) for i, v in enumerate(sequence(name, value, longest))
-    )
+    return tuple(whole(f"{name}[{i}]", v, low, high) for i, v in enumerate(sequence(name, value, longest)))
 
 
 @dataclass(frozen=True)
@@ -77,9 +75,7 @@ class Model:
         ranks = []
         for r, row in enumerate(sequence("model.gradient_sums", table, MAX_RANKS)):
             vectors = []
-            for k, cell in enumerate(
-                sequence(f"model.gradient_sums[{r}]", row, MAX_MICRO_BATCHES)
-            ):
+            for k, cell in enumerate(sequence(f"model.gradient_sums[{r}]", row, MAX_MICRO_BATCHES)):
                 where = f"model.gradient_sums[{r}][{k}]"
                 listed = cell if isinstance(cell, (list, tuple)) else [cell]
                 vector = sequence(where, listed, MAX_PARAMETERS, size)
@@ -138,9 +134,7 @@ class Batch:
         lengths = _counts("batch.lengths", self.lengths, 0, MAX_LENGTH, MAX_SEQUENCES)
         values = lengths if self.valid is None else self.valid
         valid = sequence("batch.valid", values, MAX_SEQUENCES, len(lengths))
-        checked = tuple(
-            whole(f"batch.valid[{i}]", v, 0, lengths[i]) for i, v in enumerate(valid)
-        )
+        checked = tuple(whole(f"batch.valid[{i}]", v, 0, lengths[i]) for i, v in enumerate(valid))
         _put(self, lengths=lengths, valid=checked)
         return sum(lengths)
 

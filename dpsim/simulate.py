@@ -107,9 +107,7 @@ def simulate(scenario: Scenario) -> Trace:
             final, counting = run_values(schedule_of(1), counts[:, None].astype(np.float64))
             totals[t] = final[:, 0]
             moved = counting + moved
-        parts, now = step_times(
-            scenario, t, now, tokens, schedule_of, counted=counted, optimized=optimized
-        )
+        parts, now = step_times(scenario, t, now, tokens, schedule_of, counted=counted, optimized=optimized)
         columns += [_columns(t, part) for part in parts]
         payload += moved
     events = _events(columns)
@@ -180,9 +178,7 @@ def _columns(step: int, part: Part) -> dict[str, Ints | Floats]:
     rows |= {"step": step, "micro_batch": part.micro_batch, "bucket": part.bucket}
     length = len(part.start_s) * (2 if isinstance(part, Transfers) else 1)
     return {
-        name: np.broadcast_to(
-            np.asarray(rows.get(name, 0.0 if name == "bytes" else NONE)), (length,)
-        )
+        name: np.broadcast_to(np.asarray(rows.get(name, 0.0 if name == "bytes" else NONE)), (length,))
         for name in COLUMNS
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,47 +35,55 @@ def clock(
     source's sending port and the destination's receiving port are free. Messages of one round that meet at
     a port queue there in the order in which they could start.
     """
-    latency, bandwidth = network.latency_s, network.bandwidth_bytes_per_s
-    first = schedule.message_starts
-    source, destination = schedule.source[first], schedule.destination[first]
-    sizes = schedule.chunk_elements[schedule.chunk] * bytes_per_element
-    lengths = np.diff(np.append(first, len(schedule.round)))  # rows in each message
+    first, chunks, size = schedule.message_starts, len(schedule.chunk_elements), schedule.world_size
+    lengths = np.diff(first, append=len(schedule.round))  # rows in each message
     single = len(first) == len(schedule.round)
-    duration = sizes if single else np.add.reduceat(sizes, first) if len(first) else sizes
-    duration = latency + duration / bandwidth
+    source, destination = schedule.source.astype(np.intp), schedule.destination.astype(np.intp)
+    leaving, arriving = source * chunks + schedule.chunk, destination * chunks + schedule.chunk
+    duration = (schedule.chunk_elements.astype(np.float64) * bytes_per_element)[schedule.chunk]
+    if not single:
+        source, destination = source[first], destination[first]
+        duration = np.add.reduceat(duration, first)
+    duration /= network.bandwidth_bytes_per_s
+    duration += network.latency_s
     starts = np.empty(len(first))
-    have = np.repeat(ready_s[:, None], len(schedule.chunk_elements), axis=1)
+    have = np.repeat(ready_s, chunks)  # when each rank has each chunk: rows leave and arrive in these cells
     sending, receiving = ready_s.copy(), ready_s.copy()
     row_stops = schedule.round_starts
-    message_stops = np.searchsorted(first, row_stops)
-    for n in range(schedule.rounds):
-        m = slice(message_stops[n], message_stops[n + 1])
-        rows = slice(row_stops[n], row_stops[n + 1])
-        src, dst, chunk = source[m], destination[m], schedule.chunk[rows]
-        there = have[schedule.source[rows], chunk]
+    stops = np.searchsorted(first, row_stops)
+    crowded = _meet(source, stops, size) | _meet(destination, stops, size)
+    rounds = zip(pairwise(row_stops.tolist()), pairwise(stops.tolist()), crowded.tolist(), strict=True)
+    for (row, row_stop), (message, stop), queued in rounds:
+        rows, m = slice(row, row_stop), slice(message, stop)
+        src, dst = source[m], destination[m]
+        there = have[leaving[rows]]
         if not single:
-            there = np.maximum.reduceat(there, first[m] - row_stops[n])
+            there = np.maximum.reduceat(there, first[m] - row)
         start = np.maximum(np.maximum(there, sending[src]), receiving[dst])
-        if _distinct(src) and _distinct(dst):
-            end = start + duration[m]
-            sending[src], receiving[dst] = end, end
-            arrived = end if single else np.repeat(end, lengths[m])
-        else:
+        if queued:
             _queue(start, src, dst, duration[m], sending, receiving)
-            arrived = np.repeat(start + duration[m], lengths[m])
+            np.maximum.at(have, arriving[rows], np.repeat(start + duration[m], lengths[m]))
+        else:
+            end = start + duration[m]
+            sending[src] = receiving[dst] = end
+            # Nothing reached a destination later than this: its receiving port was busy until then.
+            have[arriving[rows]] = end if single else np.repeat(end, lengths[m])
         starts[m] = start
-        np.maximum.at(have, (schedule.destination[rows], chunk), arrived)
-    return np.repeat(starts, lengths), np.repeat(starts + duration, lengths)
+    ends = starts + duration
+    return (starts, ends) if single else (np.repeat(starts, lengths), np.repeat(ends, lengths))
 
 
-def _distinct(ranks: Ints) -> bool:
-    return len(ranks) < 2 or int(np.bincount(ranks).max()) < 2
+def _meet(ranks: Ints, stops: Ints, size: int) -> NDArray[np.bool_]:
+    """Whether two messages of a round have the same rank; messages stops[n] to stops[n + 1] are round n."""
+    messages = np.diff(stops)
+    seen = np.zeros((len(messages), size), bool)
+    seen.reshape(-1)[np.repeat(np.arange(len(messages)) * size, messages) + ranks] = True
+    ranks_seen: Ints = np.count_nonzero(seen, axis=1)
+    return ranks_seen < messages
 
 
-def _queue(
-    start: Floats, src: Ints, dst: Ints, duration: Floats, sending: Floats, receiving: Floats
-) -> None:
-    """Let the messages of one round through the ports one after another; `start` and the ports are updated."""
+def _queue(start: Floats, src: Ints, dst: Ints, duration: Floats, sending: Floats, receiving: Floats) -> None:
+    """Let a round's messages through the ports one after another; `start` and the ports are updated."""
     for i in np.argsort(start, kind="stable"):
         start[i] = max(start[i], sending[src[i]], receiving[dst[i]])
         sending[src[i]] = receiving[dst[i]] = start[i] + duration[i]

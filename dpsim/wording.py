@@ -28,6 +28,25 @@ def signed(value: float) -> str:
     return f"{MINUS} {number(-value)}" if value < 0 else f"+ {number(value)}"
 
 
+def short(value: float) -> str:
+    """`value` for a small cell: three digits, at most three decimals."""
+    size = abs(value)
+    if size < 0.001 or size >= 1e5:
+        mantissa, _, exponent = f"{size:.0e}".partition("e")
+        power = int(exponent)
+        written = "0" if value == 0 else f"{mantissa}e{MINUS if power < 0 else ''}{abs(power)}"
+    elif size >= 100:
+        written = f"{size:.0f}"
+    else:
+        written = f"{size:.{1 if size >= 10 else 2 if size >= 1 else 3}f}".rstrip("0").rstrip(".")
+    return (MINUS if value < 0 else "") + written
+
+
+def bracketed(value: float) -> str:
+    """`value` as a factor behind a sign: 3, or (−3)."""
+    return f"({number(value)})" if value < 0 else number(value)
+
+
 def added(values: Iterable[float]) -> str:
     """The values as a written sum: "3 + 5 − 2"."""
     terms = list(values)
@@ -46,7 +65,9 @@ def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
     for size, name in units:
         if value >= size:
             return f"{value / size:.3g} {name}"
-    return f"0 {units[-1][1]}" if value == 0 else f"{value / units[-1][0]:.3g} {units[-1][1]}"
+    if value == 0:
+        return "0"
+    return f"{value / units[-1][0]:.3g} {units[-1][1]}"
 
 
 def duration(seconds: float) -> str:
@@ -65,13 +86,13 @@ def rate(bytes_per_s: float) -> str:
 
 
 def listed(words: Sequence[object]) -> str:
-    """"0", "0 and 1", "0, 1 and 2"."""
+    """ "0", "0 and 1", "0, 1 and 2"."""
     parts = [str(w) for w in words]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def ranks(numbers: Sequence[int]) -> str:
-    """"rank 0", "ranks 0 and 1", or how many they are where a list would be long."""
+    """ "rank 0", "ranks 0 and 1", or how many they are where a list would be long."""
     if len(numbers) > 8:
         run = list(range(numbers[0], numbers[0] + len(numbers)))
         if list(numbers) == run:
@@ -81,5 +102,5 @@ def ranks(numbers: Sequence[int]) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """"1 token", "2 tokens"."""
+    """ "1 token", "2 tokens"."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"

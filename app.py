@@ -1,0 +1,10 @@
+"""The app: the page list and the frame, nothing else. Start it with ``streamlit run app.py``."""
+
+import streamlit as st
+
+st.set_page_config(page_title="dpsim: one data-parallel step", page_icon=":material/hub:", layout="wide")
+
+st.navigation(
+    [st.Page("pages/step.py", title="One step", icon=":material/hub:", default=True)],
+    position="hidden",
+).run()

@@ -1,0 +1,107 @@
+"""A trace's all-reduces told transfer by transfer: what was held, what came, what is held now, and who is in it.
+
+The payloads are the trace's own; only their order along the schedule is used to follow the cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsim.collectives import REDUCE, Schedule, build, contributions
+from dpsim.timeline import COUNT, NONE, buckets
+from dpsim.trace import RECEIVE, Trace
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """One receive event. `counts` [R] says how often each rank is in the chunk that is held now;
+    `payload_counts` the same for what came."""
+
+    event: int
+    adds: bool
+    held: Floats
+    payload: Floats
+    now: Floats
+    counts: Ints
+    payload_counts: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class AllReduce:
+    """One all-reduce of a step: bucket (-2 for the count), micro-batch (-1 for the whole window), what the
+    ranks brought [R, E], its schedule and its arrivals in the schedule's order."""
+
+    micro_batch: int
+    bucket: int
+    start: int
+    schedule: Schedule
+    brought: Floats
+    arrivals: tuple[Arrival, ...]
+
+    def elements(self, chunk: int) -> slice:
+        """Where a chunk lies in the flat gradient."""
+        low, high = self.schedule.bounds[chunk], self.schedule.bounds[chunk + 1]
+        return slice(self.start + int(low), self.start + int(high))
+
+
+@lru_cache(maxsize=32)
+def _schedule(algorithm: str, world_size: int, elements: int) -> Schedule:
+    return build(algorithm, world_size, elements)
+
+
+@lru_cache(maxsize=32)
+def _counted(algorithm: str, world_size: int, elements: int) -> list[Ints]:
+    return contributions(_schedule(algorithm, world_size, elements))[1]
+
+
+def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
+    """The all-reduces of one step in the order in which they ran."""
+    scenario, events = trace.scenario, trace.events
+    receives = np.flatnonzero(events.kind == RECEIVE)
+    number = {int(event): i for i, event in enumerate(receives)}
+    stops = np.concatenate([[0], trace.payload_stops])
+    made = buckets(scenario, step)
+    each = scenario.buckets.sync_every_micro_batch
+    windows = range(max(scenario.micro_batches)) if each else (NONE,)
+    wanted = [(NONE, COUNT)] if trace.counted[step, 0] >= 0 else []
+    wanted += [(k, b) for k in windows for b in range(len(made))]
+    told = []
+    for k, b in wanted:
+        if b == COUNT:
+            start, brought = 0, trace.valid_tokens[step].sum(axis=1)[:, None].astype(np.float64)
+        else:
+            start = made[b].start
+            window = trace.scaled[step, :, k] if each else trace.scaled[step].sum(axis=1)
+            brought = window[:, made[b].start : made[b].stop]
+        key = (scenario.collective, scenario.world_size, brought.shape[1])
+        rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
+        payloads = [trace.payload[stops[number[int(e)]] : stops[number[int(e)] + 1]] for e in rows]
+        arrivals = _arrivals(_schedule(*key), _counted(*key), brought, rows, payloads)
+        told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals)))
+    return told
+
+
+def _arrivals(
+    schedule: Schedule, counted: list[Ints], brought: Floats, rows: Ints, payloads: list[Floats]
+) -> list[Arrival]:
+    cells = brought.copy()
+    counts = np.tile(np.eye(schedule.world_size, dtype=np.int64)[:, None], (1, len(schedule.bounds) - 1, 1))
+    arrivals = []
+    for row, (event, payload) in enumerate(zip(rows, payloads, strict=True)):
+        rank, chunk = int(schedule.destination[row]), int(schedule.chunk[row])
+        cell = cells[rank, schedule.bounds[chunk] : schedule.bounds[chunk + 1]]
+        adds = bool(schedule.op[row] == REDUCE)
+        held = cell.copy()
+        cell[:] = held + payload if adds else payload
+        counts[rank, chunk] = counts[rank, chunk] + counted[row] if adds else counted[row]
+        arrivals.append(
+            Arrival(int(event), adds, held, payload, cell.copy(), counts[rank, chunk].copy(), counted[row])
+        )
+    return arrivals

@@ -1,0 +1,170 @@
+// The field above 16 ranks, on a canvas: the ranks on a circle with the messages between them, and a matrix of
+// ranks by chunks, fuller the more ranks are in a chunk. No numbers: nobody could read them.
+
+function makeMatrix(root, model) {
+  const { data } = model;
+  const field = root.querySelector(".field");
+  const canvas = field.querySelector(".matrix");
+  field.querySelectorAll(".card").forEach((card) => card.remove());
+  field.querySelector(".centre").hidden = field.querySelector(".tiles").hidden = true;
+  field.querySelector(".wires").replaceChildren();
+  canvas.hidden = false;
+  canvas.setAttribute(
+    "aria-label",
+    `${data.world} ranks on a ring, and a matrix of ranks by chunks: the fuller a cell, the more ranks are in it. ` +
+      "The sentence below and the list of beats say the same in words.",
+  );
+  const context = canvas.getContext("2d");
+  let [shownStep, state, columns, dirty] = [null, null, null, true];
+  let [width, height, scale, ink, paper] = [0, 0, 1, "#000", "#fff"];
+  const cellsLayer = document.createElement("canvas");
+
+  function rebuild(step) {
+    shownStep = step;
+    state = cellState(step);
+    columns = new Map(); // group -> first column
+    const byBucket = new Map();
+    let next = 0;
+    step.groups.forEach((group, g) => {
+      if (group.count) return;
+      if (!byBucket.has(group.bucket)) {
+        byBucket.set(group.bucket, next);
+        next += group.chunks;
+      }
+      columns.set(g, byBucket.get(group.bucket));
+    });
+    columns.total = Math.max(1, next);
+    dirty = true;
+  }
+
+  function layout(available) {
+    const stacked = available < 620;
+    const side = stacked ? available : Math.min(available / 2 - 20, 460);
+    width = available;
+    height = stacked ? side * 2 + 64 : side + 56;
+    scale = Math.min(2, window.devicePixelRatio || 1);
+    for (const [c, w, h] of [[canvas, width, height], [cellsLayer, side, side]]) {
+      c.width = Math.round(w * scale);
+      c.height = Math.round(h * scale);
+    }
+    canvas.style.height = `${height}px`;
+    field.style.height = `${height}px`;
+    geometry = {
+      circle: { x: side / 2, y: side / 2 + 24, r: side / 2 - 14 },
+      matrix: stacked ? { x: 34, y: side + 60, w: side - 40, h: side - 40 } : { x: side + 66, y: 24, w: side - 32, h: side - 2 },
+    };
+    if (shownStep) rebuild(shownStep);
+  }
+  let geometry = null;
+
+  function colour(_, colours) {
+    ({ ink, paper } = colours);
+    if (shownStep) rebuild(shownStep);
+  }
+
+  function draw(position) {
+    const i = beatAt(model, position);
+    const beat = data.beats[i];
+    const step = model.steps[beat.step];
+    if (step !== shownStep) rebuild(step);
+    const time = timeAt(model, position);
+    const layer = cellsLayer.getContext("2d");
+    const wipe = () => layer.clearRect(0, 0, cellsLayer.width, cellsLayer.height);
+    if (dirty) wipe();
+    dirty = false;
+    state.advance(time, (update) => (update ? paint(layer, update) : wipe()));
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.clearRect(0, 0, width, height);
+    drawCircle(step, time);
+    drawMatrix();
+  }
+
+  function paint(layer, update) {
+    if (!columns.has(update.g)) return;
+    const w = cellsLayer.width / columns.total;
+    const h = cellsLayer.height / data.world;
+    const x = (columns.get(update.g) + update.chunk) * w;
+    const y = update.rank * h;
+    const share = update.inside / data.world;
+    const gap = w > 4 && h > 4 ? 1 : 0;
+    layer.clearRect(x, y, w, h);
+    layer.globalAlpha = 0.1 + 0.9 * share;
+    layer.fillStyle = ink;
+    layer.fillRect(x, y, w - gap, h - gap);
+    layer.globalAlpha = 1;
+    if (share === 1 && w > 3 && h > 3) {
+      // complete: told by shape too
+      layer.fillStyle = paper;
+      layer.fillRect(x + (w - gap) / 2 - 1, y + (h - gap) / 2 - 1, 2, 2);
+    }
+  }
+
+  function point(rank) {
+    const angle = (rank / data.world) * 2 * Math.PI - Math.PI / 2;
+    const { x, y, r } = geometry.circle;
+    return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
+  }
+
+  function drawCircle(step, time) {
+    const size = Math.max(2.5, Math.min(6, 190 / data.world));
+    context.fillStyle = ink;
+    context.font = "12px system-ui, sans-serif";
+    context.textAlign = "center";
+    const { x, y } = geometry.circle;
+    context.fillText(`${data.world} ranks, ${shownStep.groups.length ? "messages in flight" : "alone"}`, x, 12);
+    for (let rank = 0; rank < data.world; rank++) {
+      const [px, py] = point(rank);
+      const [word, way] = statusAt(step, rank, time);
+      context.beginPath();
+      context.arc(px, py, size, 0, 2 * Math.PI);
+      context.globalAlpha = word === "wait" ? 0.25 : word === "forward" || word === "backward" ? 0.35 + 0.65 * way : 1;
+      context.fill();
+      context.globalAlpha = 1;
+      if (rank % Math.ceil(data.world / 16) === 0) {
+        const out = 0.9;
+        context.fillText(rank, x + (px - x) * out, y + (py - y) * out + 4);
+      }
+    }
+    context.fillStyle = context.strokeStyle = accent(root);
+    for (const flight of step.flights) {
+      if (!(flight.start <= time && time < flight.end)) continue;
+      const [a, b] = [point(flight.source), point(flight.rank)];
+      const way = (time - flight.start) / (flight.end - flight.start);
+      context.globalAlpha = 0.35;
+      context.beginPath();
+      context.moveTo(...a);
+      context.lineTo(...b);
+      context.stroke();
+      context.globalAlpha = 1;
+      context.beginPath();
+      context.arc(a[0] + (b[0] - a[0]) * way, a[1] + (b[1] - a[1]) * way, size * 0.8, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+
+  function drawMatrix() {
+    const { x, y, w, h } = geometry.matrix;
+    context.strokeStyle = context.fillStyle = ink;
+    context.globalAlpha = 0.25;
+    context.strokeRect(x - 0.5, y - 0.5, w + 1, h + 1);
+    context.globalAlpha = 1;
+    context.drawImage(cellsLayer, x, y, w, h);
+    context.textAlign = "left";
+    context.font = "11px system-ui, sans-serif";
+    context.fillText("chunk →  fuller: more ranks in it, dot: complete", x, y - 8);
+    context.textAlign = "right";
+    for (const rank of [0, data.world - 1]) context.fillText(rank, x - 6, y + ((rank + 0.5) / data.world) * h + 4);
+    context.textAlign = "center";
+    context.save();
+    context.translate(x - 12, y + h / 2);
+    context.rotate(-Math.PI / 2);
+    context.fillText("rank", 0, 0);
+    context.restore();
+  }
+
+  return { layout, draw, colour };
+}
+
+function accent(root) {
+  return getComputedStyle(root.querySelector(".stage")).getPropertyValue("--accent").trim() || "#d9363e";
+}

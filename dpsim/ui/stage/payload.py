@@ -1,0 +1,260 @@
+"""A trace as the data the stage draws: every number already written as text, every time an index.
+
+Nothing is computed here that is not in the trace, a metric of it, or the comparison beside it. The shapes
+are documented in `docs/design.md`, where the JavaScript that reads them is described too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from dpsim.batch import GlobalBatch, global_batch
+from dpsim.beats import Beat, phase_names
+from dpsim.comparison import Comparison, Outcome
+from dpsim.metrics import step_metrics
+from dpsim.reduction import NAMES
+from dpsim.replay import AllReduce, all_reduces
+from dpsim.scenario import MASKED
+from dpsim.timeline import COUNT, buckets
+from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
+from dpsim.wording import duration, number, short, signed, vector
+
+WITH_NUMBERS = 16  # up to this many ranks are drawn as cards with numbers, more as a matrix
+MOST_ENTRIES = 4  # entries of a chunk that a cell shows with up to four ranks; with more it shows one
+MOST_PARAMETERS = 4
+MOST_STRIP = 24  # tokens that are drawn one by one; a longer strip is drawn as a bar
+
+Data = dict[str, Any]
+
+
+def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, first: str) -> Data:
+    """The whole payload. `first` is the id of the beat to open on."""
+    batch = global_batch(trace.scenario)
+    times = np.unique(np.concatenate([trace.events.start_s, trace.events.end_s]))
+    spans = np.flatnonzero((trace.events.kind != SEND) & (trace.events.kind != RECEIVE))
+    data: Data = {
+        "source": trace.source,
+        "collective": trace.scenario.collective,
+        "title": trace.scenario.title or trace.scenario.name,
+        "world": trace.scenario.world_size,
+        "numbers": trace.scenario.world_size <= WITH_NUMBERS,
+        "phases": [
+            {"key": key, "label": label}
+            for key, label in phase_names(trace.scenario.collective).items()
+            if any(b.phase == key for b in told)
+        ],
+        "beats": [_beat(b) for b in told],
+        "times": times.tolist(),
+        "spans": {
+            "kinds": list(KINDS),
+            "step": trace.events.step[spans].tolist(),
+            "rank": trace.events.rank[spans].tolist(),
+            "kind": trace.events.kind[spans].tolist(),
+            "start": np.searchsorted(times, trace.events.start_s[spans]).tolist(),
+            "end": np.searchsorted(times, trace.events.end_s[spans]).tolist(),
+        },
+        "batch": _batch(batch),
+        "ranks": _ranks(trace, batch),
+        "steps": [_step(trace, t, comparison, times) for t in range(trace.steps)],
+    }
+    data["id"] = hashlib.sha256(repr(data).encode()).hexdigest()[:16]
+    data["first"] = first
+    return data
+
+
+def _beat(beat: Beat) -> Data:
+    focus = beat.focus
+    return {
+        "id": beat.id,
+        "step": beat.step,
+        "phase": beat.phase,
+        "title": beat.title,
+        "moment": beat.moment_s,
+        "say": beat.sentence,
+        "math": list(beat.arithmetic),
+        "focus": focus and [focus.rank, focus.peer, focus.bucket, focus.chunk],
+    }
+
+
+def _batch(batch: GlobalBatch) -> list[str]:
+    """A sequence as text: 1 a valid token, 0 a masked one; "7/8" where it is too long to draw."""
+    strips = []
+    for label in batch.labels:
+        counts = label != MASKED
+        if len(label) > MOST_STRIP:
+            strips.append(f"{int(counts.sum())}/{len(label)}")
+        else:
+            strips.append("".join("1" if c else "0" for c in counts))
+    return strips
+
+
+def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
+    valid = batch.shard_counts(batch.valid).sum(axis=1)
+    tokens = batch.shard_counts(batch.lengths).sum(axis=1)
+    return [
+        {"valid": int(valid[r]), "tokens": int(tokens[r]), "sequences": [list(cell) for cell in row]}
+        for r, row in enumerate(batch.assignment)
+    ]
+
+
+def _entries(values: Any, world: int) -> list[str]:
+    """A chunk's first entries as text, and how many more there are."""
+    most = MOST_ENTRIES if world <= 4 else 1
+    texts = [short(v) for v in values[:most]]
+    more = len(values) - most
+    return [*texts, f"+{more}"] if more > 0 else texts
+
+
+def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
+    measured = step_metrics(trace, step)
+    waits = float(measured.wait_s.sum())
+    begun, ended = trace.step_window(step)
+    held, after = (trace.parameters[t, 0, :MOST_PARAMETERS].tolist() for t in (step, step + 1))
+    return {
+        "start": begun,
+        "end": ended,
+        "ticks": _ticks(begun, ended),
+        "summary": f"{duration(measured.step_time_s)} per step · {duration(waits)} waited in all",
+        "before": [short(v) for v in held],
+        "after": [short(v) for v in after],
+        "hidden": max(0, trace.scenario.model.size - MOST_PARAMETERS),
+        "waits": [duration(float(w)) for w in measured.wait_s],
+        "arrivals": [float(a) for a in _arrivals(trace, step)],
+        "straggler": measured.straggler,
+        "total": f"N = {trace.valid_tokens[step].sum()}" if trace.counted[step, 0] >= 0 else "",
+        "groups": [_group(trace, step, part, times) for part in all_reduces(trace, step)],
+        "buckets": [" ".join(b.names) for b in buckets(trace.scenario, step)],
+        "compare": _compare(trace, step, comparison),
+    }
+
+
+def _ticks(begun: float, ended: float) -> list[list[Any]]:
+    """About four round times of the step, [seconds from its start, text]."""
+    if ended <= begun:
+        return []
+    rough = (ended - begun) / 4
+    power = 10.0 ** np.floor(np.log10(rough))
+    apart = float(next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.99))
+    return [[i * apart, duration(i * apart)] for i in range(int((ended - begun) / apart) + 1)]
+
+
+def _arrivals(trace: Trace, step: int) -> Any:
+    """When each rank is through with the last backward of the step."""
+    rows = trace.events.where(step=step, kind=BACKWARD)
+    out = np.zeros(trace.scenario.world_size)
+    np.maximum.at(out, trace.events.rank[rows], trace.events.end_s[rows])
+    return out
+
+
+def _ready(trace: Trace, step: int, part: AllReduce) -> Any:
+    """When every rank has what it brings to an all-reduce."""
+    events = trace.events
+    if part.bucket == COUNT:
+        rows = events.where(step=step, kind=SCATTER)
+    else:
+        rows = events.where(step=step, kind=BACKWARD, bucket=part.bucket)
+        if part.micro_batch >= 0:
+            rows = rows[events.micro_batch[rows] == part.micro_batch]
+    out = np.zeros(trace.scenario.world_size)
+    np.maximum.at(out, events.rank[rows], events.end_s[rows])
+    return out
+
+
+def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
+    """One all-reduce: what the ranks bring, and its transfers in columns. With many ranks only how many
+    ranks are in a chunk travels to the browser, and no numbers."""
+    schedule, events = part.schedule, trace.events
+    rows = np.array([a.event for a in part.arrivals], np.int64)
+    numbers = trace.scenario.world_size <= WITH_NUMBERS
+    data: Data = {
+        "bucket": part.bucket,
+        "micro": part.micro_batch,
+        "count": part.bucket == COUNT,
+        "chunks": len(schedule.bounds) - 1,
+        "sizes": schedule.chunk_elements.tolist(),
+        "round": schedule.round.tolist(),
+        "source": schedule.source.tolist(),
+        "rank": schedule.destination.tolist(),
+        "chunk": schedule.chunk.tolist(),
+        "start": np.searchsorted(times, events.start_s[rows]).tolist(),
+        "end": np.searchsorted(times, events.end_s[rows]).tolist(),
+        "ready": _ready(trace, step, part).tolist(),
+        "inside": [
+            "".join(map(str, np.minimum(a.counts, 9).tolist())) if numbers else int(a.counts.sum())
+            for a in part.arrivals
+        ],
+    }
+    if numbers:
+        bounds, world = schedule.bounds, schedule.world_size
+        data["brought"] = [
+            [_entries(row[low:high].tolist(), world) for low, high in zip(bounds, bounds[1:], strict=False)]
+            for row in part.brought
+        ]
+        data["now"] = [_entries(a.now.tolist(), world) for a in part.arrivals]
+        data["came"] = [_entries(a.payload.tolist(), world) for a in part.arrivals]
+        data["came_from"] = [
+            "".join(map(str, np.minimum(a.payload_counts, 9).tolist())) for a in part.arrivals
+        ]
+    return data
+
+
+def _compare(trace: Trace, step: int, comparison: Comparison) -> list[Data]:
+    """Token-weighted, naive and one device, with the arithmetic of the first element."""
+    right, naive = (comparison.schemes[n] for n in ("token_weighted", "mean_of_rank_means"))
+    lines = [
+        ("token_weighted", right, _token_weighted_by_hand(trace, step, right)),
+        ("mean_of_rank_means", naive, _naive_by_hand(trace, step, naive)),
+        ("one_device", comparison.one_device, ""),
+    ]
+    if comparison.chosen not in ("token_weighted", "mean_of_rank_means"):
+        lines.insert(0, (comparison.chosen, comparison.schemes[comparison.chosen], ""))
+    return [
+        {
+            "name": NAMES.get(name, "one device on the whole batch"),
+            "ours": name == comparison.chosen,
+            "hand": hand,
+            "gradient": _gradient(outcome, step),
+            "error": _error(name, outcome, step),
+        }
+        for name, outcome, hand in lines
+    ]
+
+
+def _gradient(outcome: Outcome, step: int) -> str:
+    gradient = outcome.gradient[step]
+    return f"undefined: {outcome.undefined}" if gradient is None else vector(gradient.tolist())
+
+
+def _error(name: str, outcome: Outcome, step: int) -> str:
+    error = outcome.relative_l2_error[step]
+    if name == "one_device" or error is None:
+        return ""
+    return "exact" if error < 1e-12 else f"off by {number(100 * error)} %"
+
+
+def _first_sums(trace: Trace, step: int) -> Any:
+    """The first element of every rank's gradient sum, if all trajectories start from here."""
+    few = trace.scenario.world_size <= MOST_PARAMETERS
+    return trace.gradient_sums[step, :, :, 0].sum(axis=1).tolist() if few and step == 0 else None
+
+
+def _token_weighted_by_hand(trace: Trace, step: int, outcome: Outcome) -> str:
+    sums, gradient = _first_sums(trace, step), outcome.gradient[step]
+    if sums is None or gradient is None:
+        return "Σ S / Σ n"
+    total = int(trace.valid_tokens[step].sum())
+    return f"Σ S / Σ n = {number(sum(sums))} / {total} = {number(gradient[0])}"
+
+
+def _naive_by_hand(trace: Trace, step: int, outcome: Outcome) -> str:
+    sums, gradient = _first_sums(trace, step), outcome.gradient[step]
+    if sums is None or gradient is None:
+        return "mean of S / n"
+    counts = trace.valid_tokens[step].sum(axis=1).tolist()
+    terms = number(sums[0]) + f"/{counts[0]}"
+    for value, count in zip(sums[1:], counts[1:], strict=True):
+        terms += f" {signed(value)}/{count}"
+    return f"({terms}) / {len(counts)} = {number(gradient[0])}"

@@ -1,0 +1,157 @@
+// The timeline: one lane a rank, drawn once a step on a canvas, with a playhead that can be dragged.
+
+// Phases are told apart by lightness and texture, never by hue: [name, share of ink].
+const SHADES = { scatter: 0.1, count: 0.3, forward: 0.2, backward: 0.38, reduce: 0.78, gather: 0.56, optimizer: 1 };
+
+function makeTimeline(root, model, seek) {
+  const { data } = model;
+  const box = root.querySelector(".lanes");
+  const canvas = box.querySelector("canvas");
+  const playhead = box.querySelector(".playhead");
+  const legend = root.querySelector(".legend");
+  const labels = Object.fromEntries(data.phases.map(({ key, label }) => [key, label.toLowerCase()]));
+  const gutter = data.world > 16 ? 26 : 22;
+  let [shown, width, height, colours] = [null, 0, 0, { ink: "#000", paper: "#fff", dark: false }];
+
+  const laneHeight = () => Math.max(4, Math.min(30, Math.floor(300 / data.world)));
+  const gap = () => (laneHeight() > 12 ? 12 : laneHeight() > 7 ? 3 : 1);
+
+  function layout(available) {
+    width = available;
+    height = data.world * (laneHeight() + gap()) + 22;
+    const scale = Math.min(2, window.devicePixelRatio || 1);
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.height = `${height}px`;
+    playhead.style.height = `${height - 20}px`;
+    canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+    if (shown) paint();
+  }
+
+  const x = (time) => gutter + ((time - shown.start) / (shown.end - shown.start || 1)) * (width - gutter - 2);
+
+  function paint() {
+    const context = canvas.getContext("2d");
+    const tall = laneHeight();
+    const top = (rank) => rank * (tall + gap());
+    context.clearRect(0, 0, width, height);
+    const hatch = hatching(context);
+    const block = (rank, from, to, shade, part = [0, 1]) => {
+      const [a, b] = [x(from), x(to)];
+      context.globalAlpha = shade === "hatch" ? 1 : shade;
+      context.fillStyle = shade === "hatch" ? hatch : colours.ink;
+      const inset = b - a > 3 ? 1 : 0;
+      context.fillRect(a, top(rank) + part[0] * tall, Math.max(0.6, b - a - inset), (part[1] - part[0]) * tall);
+      context.globalAlpha = 1;
+    };
+    const [work, talk] = shown.overlaps ? [[0, 0.56], [0.6, 1]] : [[0, 1], [0, 1]];
+    data.ranks.forEach((_, rank) => {
+      for (const span of shown.lanes[rank]) {
+        if (span.end <= span.start) continue;
+        if (span.kind === "barrier") block(rank, span.start, span.end, "hatch", talk);
+        else block(rank, span.start, span.end, SHADES[span.kind], work);
+      }
+      if (shown.arrivals[rank] < shown.lastArrival) block(rank, shown.arrivals[rank], shown.lastArrival, "hatch", work);
+      if (tall >= 12 || rank % Math.ceil(12 / tall) === 0) {
+        context.fillStyle = colours.ink;
+        context.font = `600 ${Math.min(13, tall + 3)}px system-ui, sans-serif`;
+        context.textBaseline = "middle";
+        context.fillText(rank, tall >= 12 ? 8 : 6, top(rank) + tall / 2);
+      }
+      if (data.numbers) {
+        context.fillStyle = rankColour(rank, colours.dark);
+        context.fillRect(0, top(rank), 4, tall);
+      }
+    });
+    shown.flights.forEach((flight) => {
+      const group = shown.groups[flight.g];
+      const adds = flight.round < Math.max(...group.round) / 2;
+      const shade = group.count ? SHADES.count : adds ? SHADES.reduce : SHADES.gather;
+      for (const rank of [flight.source, flight.rank]) block(rank, flight.start, flight.end, shade, talk);
+    });
+    context.font = "11px system-ui, sans-serif";
+    context.globalAlpha = 0.75;
+    context.fillStyle = colours.ink;
+    context.textBaseline = "alphabetic";
+    shown.ticks.forEach(([at, text], i) => {
+      const place = x(shown.start + at);
+      context.textAlign = i === 0 ? "left" : place > width - 30 ? "right" : "center";
+      context.fillRect(place, height - 19, 1, 4);
+      context.fillText(text, Math.min(place, width), height - 4);
+    });
+    context.globalAlpha = 1;
+    context.textAlign = "left";
+    canvas.setAttribute("aria-label", `Timeline of ${data.world} ranks, ${shown.summary}`);
+  }
+
+  function hatching(context) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const pen = tile.getContext("2d");
+    pen.strokeStyle = colours.ink;
+    pen.globalAlpha = 0.6;
+    pen.lineWidth = 1.1;
+    pen.beginPath();
+    for (const shift of [-6, 0, 6]) {
+      pen.moveTo(shift, 6);
+      pen.lineTo(shift + 6, 0);
+    }
+    pen.stroke();
+    return context.createPattern(tile, "repeat");
+  }
+
+  function paintLegend() {
+    const has = (kind) => shown.lanes.some((lane) => lane.some((span) => span.kind === kind));
+    const kinds = Object.keys(SHADES).filter((kind) => kind in labels && (kind in { count: 1, reduce: 1, gather: 1 } || has(kind)));
+    const entries = kinds.map((kind) => {
+      const entry = element("span", "", "");
+      const swatch = element("i");
+      swatch.style.background = colours.ink;
+      swatch.style.opacity = SHADES[kind];
+      entry.append(swatch, labels[kind]);
+      return entry;
+    });
+    const wait = element("span");
+    wait.append(element("i", "hatch"), "wait");
+    legend.replaceChildren(...entries, wait);
+  }
+
+  function colour(dark, found) {
+    colours = { ...found, dark };
+    if (!shown) return;
+    paint();
+    paintLegend();
+  }
+
+  function draw(position) {
+    const i = beatAt(model, position);
+    const step = model.steps[data.beats[i].step];
+    if (step !== shown) {
+      shown = step;
+      paint();
+      paintLegend();
+      root.querySelector(".summary").textContent =
+        (data.steps.length > 1 ? `step ${step.number + 1} of ${data.steps.length} · ` : "") + step.summary;
+      const late = step.straggler;
+      root.querySelector(".late").textContent =
+        late === null ? "" : `Rank ${late} is late. It is the one that does not wait.`;
+    }
+    playhead.style.transform = `translateX(${x(timeAt(model, position)).toFixed(1)}px)`;
+  }
+
+  const drag = (event) => {
+    const share = (event.clientX - box.getBoundingClientRect().left - gutter) / (width - gutter - 2);
+    const time = shown.start + Math.min(1, Math.max(0, share)) * (shown.end - shown.start);
+    seek(positionAt(model, shown.number, time), false);
+  };
+  box.onpointerdown = (event) => {
+    box.setPointerCapture(event.pointerId);
+    box.onpointermove = drag;
+    drag(event);
+  };
+  box.onpointerup = box.onpointercancel = () => {
+    if (box.onpointermove) seek(null, true);
+    box.onpointermove = null;
+  };
+  return { layout, draw, colour };
+}

@@ -1,0 +1,132 @@
+"""Who may know whom: the design's arrows, read from the imports.
+
+A module imports from earlier layers only; modules of one layer do not know each other. A new module has to be
+given its place here.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+LAYERS = (
+    ("checks", "wording"),
+    ("scenario",),
+    ("forms",),
+    ("batch",),
+    ("model",),
+    ("reduction", "optimizer", "collectives", "network"),
+    ("timeline",),
+    ("trace",),
+    ("simulate", "comparison", "metrics"),
+    ("__init__",),
+    ("beats", "reduce_input", "app"),
+    ("cli",),
+    ("__main__",),
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+SCREENS = ("streamlit", "plotly")
+CORE = sorted(path for path in (ROOT / "dpsim").glob("*.py"))
+LIVE = sorted((ROOT / "dpsim" / "live").rglob("*.py"))
+UI = sorted((ROOT / "dpsim" / "ui").rglob("*.py"))
+PAGES = [*(ROOT / "pages").rglob("*.py"), *(p for p in [ROOT / "app.py"] if p.exists())]
+
+
+def imported(path: Path) -> Iterator[tuple[str, bool]]:
+    """Dotted names that a file imports, and whether it does so as soon as it is loaded."""
+    tree = ast.parse(path.read_text("utf-8"), str(path))
+    inside = {
+        id(node)
+        for outer in ast.walk(tree)
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(outer)
+    }
+    for node in ast.walk(tree):
+        at_once = id(node) not in inside
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, at_once) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: imports are written in full"
+            yield str(node.module), at_once
+            if node.module == "dpsim":
+                yield from ((f"dpsim.{alias.name}", at_once) for alias in node.names)
+
+
+def outside(path: Path) -> set[str]:
+    """Top-level packages that a file imports and that are not Python's own."""
+    names = {name.partition(".")[0] for name, _ in imported(path)}
+    return names - set(sys.stdlib_module_names) - {"dpsim", "__future__"}
+
+
+def known(path: Path) -> set[str]:
+    """The modules of dpsim that a file imports; `__init__` where it takes a name from dpsim itself."""
+    names = {name for name, _ in imported(path) if name.startswith("dpsim.")}
+    first = {name.split(".")[1] for name in names}
+    places = {"live", "ui", *(p.stem for p in CORE)}
+    return {name if name in places else "__init__" for name in first}
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_a_module_of_the_core_knows_only_earlier_layers(path: Path) -> None:
+    assert path.stem in LEVEL, f"{path.name} has no place in LAYERS yet"
+    above = {name for name in known(path) if LEVEL.get(name, len(LAYERS)) >= LEVEL[path.stem]}
+    assert not above, f"{path.name} must not know {sorted(above)}"
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_the_core_needs_numpy_alone_and_tomli_w_to_write(path: Path) -> None:
+    allowed = {"numpy", "tomli_w"} if path.stem == "forms" else {"numpy"}
+    assert outside(path) <= allowed
+    assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
+
+
+@pytest.mark.parametrize("path", [*CORE, *LIVE], ids=lambda path: path.stem)
+def test_streamlit_and_plotly_stay_in_the_app_its_pages_and_ui(path: Path) -> None:
+    assert not outside(path) & set(SCREENS)
+    assert "ui" not in known(path)
+
+
+def test_torch_stays_in_live() -> None:
+    for path in (*CORE, *UI, *PAGES):
+        assert "torch" not in outside(path), path.name
+
+
+def test_live_and_simulate_do_not_know_each_other() -> None:
+    for path in LIVE:
+        assert not known(path) & {"simulate", "cli", "app"}, path.name
+    assert "live" not in known(ROOT / "dpsim" / "simulate.py")
+
+
+def test_nothing_in_dpsim_knows_a_page() -> None:
+    for path in (*CORE, *LIVE, *UI):
+        assert "pages" not in {name.partition(".")[0] for name, _ in imported(path)}, path.name
+
+
+def test_every_module_of_the_list_exists() -> None:
+    assert {path.stem for path in CORE} >= set(LEVEL)
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that a fresh Python has loaded after `statement`."""
+    code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
+    made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(json.loads(made.stdout))
+
+
+def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
+    loaded = loaded_by("import dpsim")
+    assert "dpsim.simulate" in loaded
+    assert not loaded & {"torch", "streamlit", "plotly", "pandas", "tomli_w", "dpsim.ui", "dpsim.live"}
+
+
+def test_simulating_a_preset_loads_no_torch_no_streamlit_and_no_plotly() -> None:
+    loaded = loaded_by("import dpsim.forms as f, dpsim.simulate as s; s.simulate(f.preset('first-screen'))")
+    assert not loaded & {"torch", "streamlit", "plotly", "pandas"}
