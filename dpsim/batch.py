@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,7 +40,7 @@ class GlobalBatch:
         return int(self.valid.sum())
 
     def shard_counts(self, values: Ints) -> Ints:
-        """`values` per sequence, summed for every rank and micro-batch: [R, max K], 0 where a rank has fewer."""
+        """`values` per sequence, summed for every rank and micro-batch [R, max K]; 0 beyond a rank's K."""
         most = max(map(len, self.assignment))
         table = np.zeros((len(self.assignment), most), np.int64)
         for r, row in enumerate(self.assignment):
@@ -105,7 +106,7 @@ def split(items: list[int], parts: int) -> list[list[int]]:
     """`items` in `parts` runs whose lengths differ by at most one, the longer ones first."""
     size, extra = divmod(len(items), parts)
     stops = [size * p + min(p, extra) for p in range(parts + 1)]
-    return [items[a:b] for a, b in zip(stops, stops[1:], strict=False)]
+    return [items[a:b] for a, b in itertools.pairwise(stops)]
 
 
 def _balance(weights: list[int], ranks: int) -> list[list[int]]:

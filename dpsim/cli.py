@@ -4,6 +4,7 @@ on standard error and exit code 2. Other programs read this: keys are only ever 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -34,10 +35,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _reduce(args: argparse.Namespace) -> Report:
-    if args.file == "-":
-        written = sys.stdin.read(MAX_INPUT_CHARACTERS + 1)
-    else:
-        written = _read(args.file)
+    written = sys.stdin.read(MAX_INPUT_CHARACTERS + 1) if args.file == "-" else _read(args.file)
     return reduce_report(written)
 
 
@@ -74,7 +72,7 @@ def _schedule(args: argparse.Namespace) -> Report:
         "algorithm": args.algorithm,
         "world_size": size,
         "elements": elements,
-        "chunks": [list(pair) for pair in zip(bounds, bounds[1:], strict=False)],
+        "chunks": [list(pair) for pair in itertools.pairwise(bounds)],
         "transfers": transfers,
         "rounds": schedule.rounds,
         "bytes_sent_per_rank": [int(b) for b in schedule.bytes_sent(4.0)],

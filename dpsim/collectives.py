@@ -6,6 +6,7 @@ A round reads the state at its start. Rows of one round, source and destination 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -66,7 +67,7 @@ class Schedule:
     def bytes_sent(self, bytes_per_element: float = 4.0) -> Floats:
         """Bytes that every rank sends: [R]."""
         sizes = self.chunk_elements[self.chunk] * bytes_per_element
-        return np.bincount(self.source, weights=sizes, minlength=self.world_size)
+        return np.bincount(self.source, weights=sizes, minlength=self.world_size).astype(np.float64)
 
     def reduces_in(self, round_number: int) -> bool:
         """Whether what arrives in this round is added (else it is kept as it is)."""
@@ -189,7 +190,7 @@ def run_values(schedule: Schedule, values: Floats) -> tuple[Floats, list[Floats]
     bounds = schedule.bounds
     sends = schedule.source.tolist(), schedule.destination.tolist(), schedule.chunk.tolist()
     ops, starts = schedule.op.tolist(), schedule.round_starts.tolist()
-    for first, stop in zip(starts, starts[1:], strict=False):
+    for first, stop in itertools.pairwise(starts):
         rows = list(zip(*(column[first:stop] for column in sends), strict=True))
         payloads += [state[source, bounds[c] : bounds[c + 1]].copy() for source, _, c in rows]
         for row, (_, destination, c) in enumerate(rows, first):

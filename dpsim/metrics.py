@@ -64,7 +64,7 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
     sends = events.where(step=step, kind=SEND)
     gradient_sends = sends[events.bucket[sends] != COUNT]
     rank, size_sent = events.rank[gradient_sends], events.bytes[gradient_sends]
-    sent = np.bincount(rank, weights=size_sent, minlength=size)
+    sent = np.bincount(rank, weights=size_sent, minlength=size).astype(np.float64)
     busy, moved = 0.0, 0.0
     for k, b in sorted({(int(events.micro_batch[i]), int(events.bucket[i])) for i in gradient_sends}):
         own = gradient_sends[(events.micro_batch[gradient_sends] == k)]

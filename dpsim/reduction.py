@@ -64,7 +64,7 @@ def reduction(
     """
     ranks, columns = valid_tokens.shape
     per_rank = micro_batches or (columns,) * ranks
-    real = np.arange(columns)[None, :] < np.array(per_rank)[:, None]
+    real = (np.arange(columns)[None, :] < np.array(per_rank)[:, None]).astype(np.float64)
     n = valid_tokens.astype(np.float64)
     total = float(n.sum())
     if not isinstance(scheme, str):
@@ -73,11 +73,11 @@ def reduction(
             table[r, : len(row)] = row
         return Reduction("custom", table, 1.0)
     if scheme == "sum_over_world_size":
-        return Reduction(scheme, real * 1.0, 1.0 / ranks)
+        return Reduction(scheme, real, 1.0 / ranks)
     if total == 0 and scheme in NEEDS_COUNT:
-        return Reduction(scheme, real * 1.0, 1.0, "no rank has a valid token: N = 0")
+        return Reduction(scheme, real, 1.0, "no rank has a valid token: N = 0")
     if scheme == "token_weighted":
-        return Reduction(scheme, real * 1.0, 1.0 / total)
+        return Reduction(scheme, real, 1.0 / total)
     if scheme == "token_weighted_not_compensated":
         return Reduction(scheme, real / total, 1.0 / ranks)
     if scheme == "mean_of_rank_means":
@@ -88,7 +88,8 @@ def reduction(
         raise ValueError(f"reduction: must be one of {', '.join(SCHEMES)}, got {scheme!r}")
     k = np.array(per_rank, np.float64)[:, None]
     empty = [
-        f"micro-batch {c} of rank {r} has no valid token" for r, c in np.argwhere(real & (valid_tokens == 0))
+        f"micro-batch {c} of rank {r} has no valid token"
+        for r, c in np.argwhere((real == 1) & (valid_tokens == 0))
     ]
     return Reduction(scheme, real * _reciprocal(n) / k, 1.0 / ranks, _listed(empty))
 

@@ -1,4 +1,4 @@
-"""A trace's all-reduces told transfer by transfer: what was held, what came, what is held now, and who is in it.
+"""A trace's all-reduces, transfer by transfer: what was held, what came, what is held now, who is in it.
 
 The payloads are the trace's own; only their order along the schedule is used to follow the cells.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +151,7 @@ def _all_reduced(
     made: tuple[Bucket, ...],
     schedule_of: Callable[[int], Schedule],
 ) -> tuple[Floats, list[Floats]]:
-    """The sum over ranks and micro-batches on every rank [R, P], and the payload of every transfer in order."""
+    """The sum over ranks and micro-batches on every rank [R, P], and every transfer's payload in order."""
     size, most, width = scaled.shape
     each = scenario.buckets.sync_every_micro_batch
     windows = [scaled[:, k] for k in range(most)] if each else [scaled.sum(axis=1)]
@@ -167,7 +168,7 @@ def _all_reduced(
 
 def _columns(step: int, part: Part) -> dict[str, Ints | Floats]:
     if isinstance(part, Span):
-        rows: dict[str, Ints | Floats | int] = {
+        rows: dict[str, Any] = {
             "rank": part.ranks,
             "kind": KINDS.index(part.kind),
             "start_s": part.start_s,
@@ -183,10 +184,10 @@ def _columns(step: int, part: Part) -> dict[str, Ints | Floats]:
     }
 
 
-def _transfer_columns(part: Transfers) -> dict[str, Ints | Floats | int]:
+def _transfer_columns(part: Transfers) -> dict[str, Any]:
     """Every row of the schedule as a send and a receive: all sends first, then all receives."""
     s = part.schedule
-    twice = {
+    return {
         "rank": np.concatenate([s.source, s.destination]),
         "peer": np.concatenate([s.destination, s.source]),
         "kind": np.repeat([SEND, RECEIVE], len(s.round)),
@@ -196,11 +197,10 @@ def _transfer_columns(part: Transfers) -> dict[str, Ints | Floats | int]:
         "end_s": np.tile(part.end_s, 2),
         "bytes": np.tile(s.chunk_elements[s.chunk] * part.bytes_per_element, 2),
     }
-    return twice
 
 
 def _events(columns: list[dict[str, Ints | Floats]]) -> Events:
-    joined = {
+    joined: dict[str, Any] = {
         name: np.concatenate([c[name] for c in columns]).astype(
             np.float64 if name in FLOAT_COLUMNS else np.int64
         )

@@ -232,7 +232,7 @@ class _Step:
         self.now = np.full(len(done), self.links_free)
 
     def compute(self, k: int, sync_each: bool) -> None:
-        """Forward and backward of micro-batch k; backward bucket by bucket where its gradient is synchronised."""
+        """Forward and backward of micro-batch k; backward bucket by bucket where its gradient will travel."""
         cost, tokens = self.scenario.compute, self.tokens[:, k] / self.speed
         here = np.flatnonzero(self.micro > k)
         self.span("forward", k, NONE, self.now + tokens * cost.forward_s_per_token, here)
@@ -249,7 +249,7 @@ class _Step:
             self.ready[b, syncing] = self.now[syncing]
 
     def all_reduce(self, k: int) -> None:
-        """The buckets one after another, then the barrier. Without overlap they wait for the end of backward."""
+        """The buckets one after another, then the barrier. Without overlap they start after backward."""
         done = self.now
         for b, bucket in enumerate(self.buckets):
             ready = self.ready[b] if self.scenario.buckets.overlap else self.now

@@ -171,7 +171,7 @@ def from_json(text: str) -> Trace:
     _fit(scenario, events, arrays)
     undefined = data.get("undefined")
     texts = isinstance(undefined, list) and all(u is None or isinstance(u, str) for u in undefined)
-    if not texts or len(undefined) != scenario.steps:
+    if not isinstance(undefined, list) or not texts or len(undefined) != scenario.steps:
         raise InputError("trace.undefined", "must have a text or null for every step", undefined)
     machine = data.get("machine")
     if not isinstance(machine, dict) or not all(isinstance(v, str) for v in machine.values()):
@@ -222,7 +222,7 @@ def _array(name: str, values: Any, dtype: type) -> NDArray[Any]:
         array = np.array(values)
         if array.ndim != 1 or (len(values) and array.dtype.kind not in "if"):
             raise ValueError
-        cast = array.astype(dtype)
+        cast: NDArray[Any] = array.astype(dtype)
     except (ValueError, OverflowError):
         raise InputError(name, "must be a flat list of numbers", values) from None
     if not np.all(np.isfinite(cast)) or not np.array_equal(cast, array):

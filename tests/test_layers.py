@@ -26,7 +26,7 @@ LAYERS = (
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline",),
     ("trace",),
-    ("simulate", "comparison", "metrics"),
+    ("simulate", "comparison", "metrics", "replay"),
     ("__init__",),
     ("beats", "reduce_input", "app"),
     ("cli",),
@@ -128,5 +128,5 @@ def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
 
 
 def test_simulating_a_preset_loads_no_torch_no_streamlit_and_no_plotly() -> None:
-    loaded = loaded_by("import dpsim.forms as f, dpsim.simulate as s; s.simulate(f.preset('first-screen'))")
+    loaded = loaded_by("import dpsim; dpsim.simulate(dpsim.forms.preset('first-screen'))")
     assert not loaded & {"torch", "streamlit", "plotly", "pandas"}

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 HERE = Path(__file__).parent
-SCRIPTS = ("model.js", "cards.js", "matrix.js", "timeline.js", "stage.js")
+SCRIPTS = ("model.js", "geometry.js", "card.js", "cards.js", "matrix.js", "timeline.js", "stage.js")
 
 
 def script() -> str:

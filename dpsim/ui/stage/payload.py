@@ -7,6 +7,7 @@ are documented in `docs/design.md`, where the JavaScript that reads them is desc
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,7 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
     if numbers:
         bounds, world = schedule.bounds, schedule.world_size
         data["brought"] = [
-            [_entries(row[low:high].tolist(), world) for low, high in zip(bounds, bounds[1:], strict=False)]
+            [_entries(row[low:high].tolist(), world) for low, high in itertools.pairwise(bounds)]
             for row in part.brought
         ]
         data["now"] = [_entries(a.now.tolist(), world) for a in part.arrivals]

@@ -1,0 +1,94 @@
+"""An all-reduce in words: what the ranks bring, a transfer, its arithmetic, and the rule that all follow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsim.collectives import Schedule
+from dpsim.reduction import reduction
+from dpsim.replay import AllReduce, Arrival
+from dpsim.trace import Trace
+from dpsim.wording import MINUS, added, number, ranks, vector
+
+
+def brought_lines(trace: Trace, step: int, k: int) -> list[str]:
+    """What rank 0 brings of its micro-batch k."""
+    sums, factor, scaled = _brought(trace, step, 0, k)
+    if factor is None:
+        return [f"gradient sum on rank 0, which travels as it is: {sums}"]
+    return [f"gradient sum on rank 0: {sums}", f"{factor}, what travels: {scaled}"]
+
+
+def brought_details(trace: Trace, step: int, k: int) -> list[str]:
+    """What every rank that has a micro-batch k brings of it."""
+    lines = []
+    for rank, micro in enumerate(trace.scenario.micro_batches):
+        if micro > k:
+            sums, factor, scaled = _brought(trace, step, rank, k)
+            rest = "travels as it is" if factor is None else f"{factor}, {scaled} travels"
+            lines.append(f"rank {rank}: gradient sum {sums}, {rest}")
+    return lines
+
+
+def _brought(trace: Trace, step: int, rank: int, k: int) -> tuple[str, str | None, str]:
+    """The gradient sum of a micro-batch, what is done to it before it travels, and what travels."""
+    scenario = trace.scenario
+    k = min(k, scenario.micro_batches[rank] - 1)
+    table = reduction(scenario.reduction, trace.valid_tokens[step], scenario.micro_batches)
+    before = float(table.before[rank, k])
+    clipped = scenario.optimizer.clip == "before" and scenario.optimizer.clip_norm is not None
+    factor = None if before == 1 and not clipped else f"times {number(before)}"
+    if factor is not None and clipped:
+        factor += " and clipped on the rank"
+    sums, scaled = trace.gradient_sums[step, rank, k], trace.scaled[step, rank, k]
+    return vector(sums.tolist()), factor, vector(scaled.tolist())
+
+
+def transfer(part: AllReduce, row: int) -> str:
+    """Who sends what to whom, what it is made of, and what the receiver holds afterwards."""
+    schedule, arrival = part.schedule, part.arrivals[row]
+    source, rank = int(schedule.source[row]), int(schedule.destination[row])
+    payload, held, now = (vector(v.tolist()) for v in (arrival.payload, arrival.held, arrival.now))
+    chunk = "the whole vector" if len(schedule.bounds) == 2 else f"chunk {schedule.chunk[row]}"
+    if not arrival.adds:
+        return f"Rank {source} sends {chunk}, finished at {payload}, to rank {rank}, which keeps it."
+    inside = np.flatnonzero(arrival.payload_counts).tolist()
+    made = "its own" if inside == [source] else f"made of {ranks(inside)}"
+    there = np.flatnonzero(arrival.counts - arrival.payload_counts).tolist()
+    adds = f"its own {held}" if there == [rank] else f"the {held} it holds"
+    return (
+        f"Rank {source} sends {chunk} ({payload}, {made}) to rank {rank}. Rank {rank} adds {adds} "
+        f"and now holds {now}; {_missing(arrival)}."
+    )
+
+
+def _missing(arrival: Arrival) -> str:
+    out = np.flatnonzero(arrival.counts == 0).tolist()
+    if not out:
+        return "every rank is in it"
+    if len(out) == 1:
+        return f"only rank {out[0]} is missing"
+    return f"{ranks(out)} are missing"
+
+
+def arithmetic(part: AllReduce, row: int) -> str:
+    """The sum of a transfer, written out."""
+    arrival = part.arrivals[row]
+    where = f"chunk {part.schedule.chunk[row]} on rank {part.schedule.destination[row]}"
+    if not arrival.adds:
+        return f"{where}: {vector(arrival.payload.tolist())}, kept as it came"
+    if len(arrival.now) == 1:
+        return f"{where}: {added([arrival.held[0], arrival.payload[0]])} = {number(arrival.now[0])}"
+    held, came, now = (vector(v.tolist()) for v in (arrival.held, arrival.payload, arrival.now))
+    return f"{where}: {held} + {came} = {now}"
+
+
+def rule(schedule: Schedule, round_number: int) -> list[str]:
+    """What all ranks do in this round, in one line; none where a single transfer is all."""
+    transfers = int(schedule.round_starts[round_number + 1] - schedule.round_starts[round_number])
+    if schedule.algorithm != "ring":
+        return [f"{transfers} transfers in this round"] if transfers > 1 else []
+    half, size = schedule.rounds // 2, schedule.world_size
+    offset = -round_number if round_number < half else half + 1 - round_number
+    shift = "r" if offset == 0 else f"(r {MINUS if offset < 0 else '+'} {abs(offset)})"
+    return [f"every rank r sends chunk {shift} mod {size} to rank (r + 1) mod {size}"]

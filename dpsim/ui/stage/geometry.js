@@ -1,0 +1,66 @@
+// Where the cards stand, and the ways between them.
+
+// Where the cards stand: [x, y] of every card's centre as fractions, by the number of ranks.
+function slots(world, columns, plus) {
+  if (columns) {
+    return Array.from({ length: world }, (_, rank) => {
+      const row = Math.floor(rank / columns);
+      const place = row % 2 ? columns - 1 - (rank % columns) : rank % columns; // a snake keeps neighbours close
+      return [columns === 1 ? 0.5 : place / (columns - 1), row];
+    });
+  }
+  if (world === 1) return [[0.5, 0.5]];
+  if (world === 2) return [[0, 0.5], [1, 0.5]];
+  if (world === 3) return [[0.5, 0], [1, 1], [0, 1]];
+  if (world === 4 && plus) return [[0.5, 0], [1, 0.5], [0.5, 1], [0, 0.5]];
+  const side = world === 4 ? 1 : world <= 8 ? 2 : world <= 12 ? 3 : 4; // the rim of a grid, walked clockwise
+  const rim = [];
+  for (let i = 0; i < side; i++) rim.push([i / side, 0]);
+  for (let i = 0; i < side; i++) rim.push([1, i / side]);
+  for (let i = 0; i < side; i++) rim.push([1 - i / side, 1]);
+  for (let i = 0; i < side; i++) rim.push([0, 1 - i / side]);
+  return Array.from({ length: world }, (_, rank) => rim[Math.round((rank * rim.length) / world)]);
+}
+
+function ease(way) {
+  return way < 0.5 ? 2 * way * way : 1 - 2 * (1 - way) * (1 - way);
+}
+
+// The two side midpoints between which a message travels: near each other, facing each other, and rather on
+// the outside of the ring than through its middle.
+function anchors(from, to, middle) {
+  let best = null;
+  for (const [ax, ay] of SIDES) {
+    const a = { x: from.x + ax * (from.w / 2 + 5), y: from.y + ay * (from.h / 2 + 5) };
+    for (const [bx, by] of SIDES) {
+      const b = { x: to.x + bx * (to.w / 2 + 5), y: to.y + by * (to.h / 2 + 5) };
+      const [dx, dy] = [b.x - a.x, b.y - a.y];
+      const facing = (ax * dx + ay * dy > 0 ? 0 : 2000) + (bx * dx + by * dy < 0 ? 0 : 2000);
+      const outside = Math.hypot((a.x + b.x) / 2 - middle.x, (a.y + b.y) / 2 - middle.y);
+      const cost = Math.hypot(dx, dy) + facing - 0.3 * outside;
+      if (!best || cost < best.cost) best = { cost, a, b };
+    }
+  }
+  return [best.a, best.b];
+}
+const SIDES = [[1, 0], [-1, 0], [0, 1], [0, -1]];
+
+function wire() {
+  const space = "http://www.w3.org/2000/svg";
+  const group = document.createElementNS(space, "g");
+  const [line, head] = ["line", "path"].map((tag) => group.appendChild(document.createElementNS(space, tag)));
+  let last = "";
+  const draw = (a, b) => {
+    const key = `${a.x} ${a.y} ${b.x} ${b.y}`;
+    if (key === last) return;
+    last = key;
+    line.setAttribute("x1", a.x);
+    line.setAttribute("y1", a.y);
+    line.setAttribute("x2", b.x);
+    line.setAttribute("y2", b.y);
+    const turn = (Math.atan2(b.y - a.y, b.x - a.x) * 180) / Math.PI;
+    head.setAttribute("d", "M0 0 L-9 -4.5 L-9 4.5 Z");
+    head.setAttribute("transform", `translate(${b.x} ${b.y}) rotate(${turn})`);
+  };
+  return { wire: group, draw };
+}
