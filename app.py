@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-st.set_page_config(page_title="dpsim: one data-parallel step", page_icon=":material/hub:", layout="wide")
+from dpsim.ui.frame import ICON
 
-st.navigation(
-    [st.Page("pages/step.py", title="One step", icon=":material/hub:", default=True)],
-    position="hidden",
-).run()
+st.set_page_config(page_title="dpsim: one data-parallel step", page_icon=ICON, layout="wide")
+
+st.navigation([st.Page("pages/step.py", title="One step", default=True)], position="hidden").run()

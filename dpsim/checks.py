@@ -11,7 +11,10 @@ LARGEST = 1e100  # sums of squares of such numbers stay finite in float64
 
 def shown(value: object) -> str:
     """`value` as one short line, safe to put into a message."""
-    text = repr(value).replace("\n", " ")
+    try:
+        text = repr(value).replace("\n", " ")
+    except ValueError:  # Python does not write out integers of more than 4,300 digits
+        return "a number of more digits than can be written"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

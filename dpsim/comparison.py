@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpsim.batch import GlobalBatch, global_batch
+from dpsim.checks import InputError
 from dpsim.model import Floats, initial_parameters, local_sums, whole_sums
 from dpsim.optimizer import clip, clip_factor, initial_state
 from dpsim.optimizer import step as optimizer_step
@@ -120,7 +121,10 @@ def _trajectory(scenario: Scenario, batch: GlobalBatch, table: Reduction, refere
         gradient = shares.sum(axis=0)
         gradients.append(gradient)
         limit = chosen.clip_norm if chosen.clip == "after" else None
-        new, state = optimizer_step(chosen, parameters[-1], clip(gradient, limit), state)
+        try:
+            new, state = optimizer_step(chosen, parameters[-1], clip(gradient, limit), state)
+        except InputError:  # another way of reducing may run away where the chosen one does not
+            new, undefined = parameters[-1], f"its parameters ran away in step {state.taken + 1}"
         parameters.append(new)
     pairs = list(zip(gradients, reference.gradient, strict=True))
     errors = [None if g is None or ref is None else relative_l2_error(g, ref) for g, ref in pairs]

@@ -88,7 +88,7 @@ def from_toml(text: str) -> Scenario:
         raise InputError("TOML", f"must have at most {MAX_FILE_BYTES} characters", len(text))
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of 5,000 digits
         raise InputError("TOML", f"must be a TOML file ({error})", text[:40]) from None
     return from_dict(data)
 

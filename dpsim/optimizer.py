@@ -11,9 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsim.checks import InputError
 from dpsim.scenario import Optimizer
 
 Floats = NDArray[np.float64]
+
+
+RUNAWAY = 1e50  # products and squares of such parameters stay finite in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,18 @@ def initial_state(parameters: Floats) -> State:
 
 
 def step(chosen: Optimizer, parameters: Floats, gradient: Floats, state: State) -> tuple[Floats, State]:
-    """Parameters and state after one step. Formulas: torch.optim.SGD (dampening 0) and torch.optim.Adam."""
+    """Parameters and state after one step; InputError where the parameters run away.
+
+    Formulas: torch.optim.SGD (dampening 0) and torch.optim.Adam.
+    """
+    new, kept = _step(chosen, parameters, gradient, state)
+    if not np.all(np.abs(new) <= RUNAWAY):
+        rule = f"must be small enough for the parameters to stay below {RUNAWAY:g} (step {kept.taken})"
+        raise InputError("optimizer.learning_rate", rule, chosen.learning_rate)
+    return new, kept
+
+
+def _step(chosen: Optimizer, parameters: Floats, gradient: Floats, state: State) -> tuple[Floats, State]:
     rate, taken = chosen.learning_rate, state.taken + 1
     if chosen.kind == "sgd":
         return parameters - rate * gradient, State(taken, state.first, state.second)

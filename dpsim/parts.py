@@ -53,8 +53,8 @@ class Model:
 
     def __post_init__(self) -> None:
         choice("model.kind", self.kind, MODELS)
-        whole("model.vocabulary", self.vocabulary, 2, 64)
-        whole("model.width", self.width, 1, 16)
+        put(self, vocabulary=whole("model.vocabulary", self.vocabulary, 2, 64))
+        put(self, width=whole("model.width", self.width, 1, 16))
         if (self.kind == "given") != (self.gradient_sums is not None):
             rule = "is needed for the model 'given', and only there"
             raise InputError("model.gradient_sums", rule, self.gradient_sums)
@@ -62,7 +62,7 @@ class Model:
             put(self, gradient_sums=self._given(self.gradient_sums))
         if self.parameters is not None:
             values = sequence("model.parameters", self.parameters, MAX_PARAMETERS, self.size)
-            numbers = [number(f"model.parameters[{i}]", v) for i, v in enumerate(values)]
+            numbers = [number(f"model.parameters[{i}]", v, -1e50, 1e50) for i, v in enumerate(values)]
             put(self, parameters=tuple(numbers))
 
     @staticmethod
@@ -117,11 +117,12 @@ class Batch:
         for name, base in (("valid", "lengths"), ("labels", "tokens")):
             if getattr(self, name) is not None and getattr(self, base) is None:
                 raise InputError(f"batch.{name}", f"goes with {base}", getattr(self, name))
-        whole("batch.max_length", self.max_length, 1, MAX_LENGTH)
+        put(self, max_length=whole("batch.max_length", self.max_length, 1, MAX_LENGTH))
         total = self._check_lengths() if self.lengths is not None else 0
         total = self._check_tokens() if self.tokens is not None else total
         if self.sequences is not None:
-            total = whole("batch.sequences", self.sequences, 1, MAX_SEQUENCES) * self.max_length
+            put(self, sequences=whole("batch.sequences", self.sequences, 1, MAX_SEQUENCES))
+            total = self.count * self.max_length
         if total > MAX_TOKENS:
             raise InputError("batch", f"must have at most {MAX_TOKENS} tokens", total)
         self._check_dealing()
@@ -227,7 +228,7 @@ class Compute:
     def __post_init__(self) -> None:
         for name in ("forward_s_per_token", "backward_s_per_token", "optimizer_s"):
             put(self, **{name: number(f"compute.{name}", getattr(self, name), 0, 3600)})
-        whole("compute.work_factor", self.work_factor, 1, 1_000_000)
+        put(self, work_factor=whole("compute.work_factor", self.work_factor, 1, 1_000_000))
         if self.speed is not None:
             values = sequence("compute.speed", self.speed, MAX_RANKS)
             speeds = (number(f"compute.speed[{i}]", v, 0.001, 1000) for i, v in enumerate(values))

@@ -68,9 +68,9 @@ class Scenario:
     def __post_init__(self) -> None:
         text("name", self.name, 64)
         text("title", self.title, 200)
-        whole("seed", self.seed, 0, 2**32 - 1)
-        whole("steps", self.steps, 1, MAX_STEPS)
-        whole("world_size", self.world_size, 1, MAX_RANKS)
+        put(self, seed=whole("seed", self.seed, 0, 2**32 - 1))
+        put(self, steps=whole("steps", self.steps, 1, MAX_STEPS))
+        put(self, world_size=whole("world_size", self.world_size, 1, MAX_RANKS))
         choice("collective", self.collective, COLLECTIVES)
         self._check_world_size()
         if isinstance(self.reduction, str):

@@ -201,6 +201,8 @@ def _events(data: Any, scenario: Scenario) -> Events:
         "round": (-1, 2 * scenario.world_size),
         "chunk": (-1, scenario.world_size - 1),
         "bytes": (0, 1e18),
+        "start_s": (0, 1e12),
+        "end_s": (0, 1e12),
     }
     for name, (low, high) in bounds.items():
         values = columns[name]
@@ -238,10 +240,11 @@ def _unpacked(name: str, arrays: Any) -> NDArray[Any]:
         raise InputError(where, "must have a shape and values", packed)
     values = _array(where, packed["values"], np.int64 if name in INT_ARRAYS else np.float64)
     shape = packed["shape"]
-    whole = isinstance(shape, list) and all(isinstance(n, int) and n >= 0 for n in shape)
-    if not whole or int(np.prod(shape, dtype=object)) != len(values):
-        raise InputError(f"{where}.shape", f"must multiply to {len(values)} values", shape)
-    return values.reshape(shape)
+    whole = isinstance(shape, list) and all(type(n) is int and 0 <= n <= MAX_VALUES for n in shape)
+    try:
+        return values.reshape(shape if whole else (-1, -1))
+    except ValueError:
+        raise InputError(f"{where}.shape", f"must multiply to {len(values)} values", shape) from None
 
 
 def _fit(scenario: Scenario, events: Events, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording"),
+    ("parts",),
     ("scenario",),
     ("forms",),
     ("batch",),
@@ -28,7 +29,10 @@ LAYERS = (
     ("trace",),
     ("simulate", "comparison", "metrics", "replay"),
     ("__init__",),
-    ("beats", "reduce_input", "app"),
+    ("rounds", "reduce_input", "app"),
+    ("telling",),
+    ("beats",),
+    ("content_check",),
     ("cli",),
     ("__main__",),
 )

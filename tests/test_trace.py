@@ -99,7 +99,7 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("events.chunk", [0.5] * MANY, "trace.events.chunk: must be whole numbers"),
     ("events.start_s", [None] * MANY, "trace.events.start_s: must be a flat list of numbers"),
     ("events.start_s", [float("nan")] * MANY, "trace.events.start_s: must be finite numbers"),
-    ("events.end_s", [-1.0] * MANY, "trace.events.end_s: must not be before start_s"),
+    ("events.end_s", [0.0] * MANY, "trace.events.end_s: must not be before start_s"),
     ("arrays", [], "trace.arrays.parameters: must have a shape and values"),
     ("arrays.reduced.shape", [4], "trace.arrays.reduced: must have the shape [1, 2, 2]"),
     ("arrays.reduced.shape", [5], "trace.arrays.reduced.shape: must multiply to 4 values"),
@@ -108,6 +108,16 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("arrays.counted.values", [2**64, 0], "trace.arrays.counted: must be"),
     ("arrays.parameters.values", "abcdefgh", "trace.arrays.parameters: must be a list"),
     ("arrays.payload_stops.values", [1] * 99, "trace.arrays.payload_stops"),
+    (
+        "arrays.payload_stops.values",
+        [1, 2, 3, 4, 5, 5],
+        "trace.arrays.payload_stops: must rise to the length",
+    ),
+    (
+        "arrays.payload_stops.values",
+        [2, 1, 3, 4, 5, 6],
+        "trace.arrays.payload_stops: must rise to the length",
+    ),
     ("arrays.payload.shape", [0, 10**30], "trace.arrays.payload.shape: must multiply"),
 ]
 

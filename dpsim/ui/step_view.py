@@ -12,16 +12,12 @@ from dpsim.comparison import compare
 from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import Scenario, check_app_bounds
 from dpsim.simulate import simulate
+from dpsim.ui.frame import frame
 from dpsim.ui.stage import stage
 from dpsim.ui.stage.payload import Data, stage_data
 from dpsim.ui.text import beats_markdown, literal
 
 OPENING = "first-screen"
-# Streamlit's empty header would lie over the first line of the page.
-FRAME = """<style>
-.stMainBlockContainer { padding-top: 1rem; padding-bottom: 2rem; }
-.stAppHeader { background: none; left: auto; width: 4rem; }
-</style>"""
 NOT_OF_THE_SCENARIO = ("preset", "beat", "embed", "embed_options")
 
 
@@ -43,7 +39,7 @@ def chosen_scenario(name: str, query: dict[str, str]) -> Scenario:
 
 def step_page() -> None:
     """Draw the page. Bad input gets a message in its place, and the last good picture stays."""
-    st.html(FRAME)
+    frame()
     heading, choosing, _ = st.columns([6, 3, 0.5], vertical_alignment="center")
     asked = st.query_params.to_dict()
     name = choosing.selectbox(

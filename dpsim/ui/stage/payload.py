@@ -15,7 +15,7 @@ import numpy as np
 from dpsim.batch import GlobalBatch, global_batch
 from dpsim.beats import Beat, phase_names
 from dpsim.comparison import Comparison, Outcome
-from dpsim.metrics import step_metrics
+from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.reduction import NAMES
 from dpsim.replay import AllReduce, all_reduces
 from dpsim.scenario import MASKED
@@ -124,12 +124,22 @@ def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
         "hidden": max(0, trace.scenario.model.size - MOST_PARAMETERS),
         "waits": [duration(float(w)) for w in measured.wait_s],
         "arrivals": [float(a) for a in _arrivals(trace, step)],
-        "straggler": measured.straggler,
+        "late": _late(measured),
         "total": f"N = {trace.valid_tokens[step].sum()}" if trace.counted[step, 0] >= 0 else "",
         "groups": [_group(trace, step, part, times) for part in all_reduces(trace, step)],
         "buckets": [" ".join(b.names) for b in buckets(trace.scenario, step)],
         "compare": _compare(trace, step, comparison),
     }
+
+
+def _late(measured: StepMetrics) -> str:
+    """Who does not wait, in a sentence; empty where nobody waits."""
+    last = np.flatnonzero(measured.wait_s == 0).tolist()
+    if len(last) == len(measured.wait_s):
+        return ""
+    if len(last) == 1:
+        return f"Rank {last[0]} is late. It is the one that does not wait."
+    return f"{len(last)} ranks arrive last, together. They do not wait."
 
 
 def _ticks(begun: float, ended: float) -> list[list[Any]]:

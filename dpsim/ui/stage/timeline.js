@@ -132,9 +132,7 @@ function makeTimeline(root, model, seek) {
       paintLegend();
       root.querySelector(".summary").textContent =
         (data.steps.length > 1 ? `step ${step.number + 1} of ${data.steps.length} · ` : "") + step.summary;
-      const late = step.straggler;
-      root.querySelector(".late").textContent =
-        late === null ? "" : `Rank ${late} is late. It is the one that does not wait.`;
+      root.querySelector(".late").textContent = step.late;
     }
     playhead.style.transform = `translateX(${x(timeAt(model, position)).toFixed(1)}px)`;
   }

@@ -1,0 +1,20 @@
+"""What every page shares: the icon and the few rules of style that Streamlit's theme cannot say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+ICON = str(Path(__file__).parent / "icon.png")
+
+# Streamlit's empty header would lie over the first line of the page and swallow clicks there.
+STYLE = """<style>
+.stMainBlockContainer { padding-top: 1rem; padding-bottom: 2rem; }
+.stAppHeader { background: none; left: auto; width: 4rem; }
+</style>"""
+
+
+def frame() -> None:
+    """Apply the frame; call it first on every page."""
+    st.html(STYLE)

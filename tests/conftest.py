@@ -1,0 +1,64 @@
+"""The app served and a Chromium launched, each once a session and only for the tests that ask for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from serving import chromium_path, launched_chromium, no_chromium, served_app
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from stage_page import Stage
+
+DESKTOP = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="session")
+def app_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the app's server writes what it has to say."""
+    return tmp_path_factory.mktemp("app") / "server.log"
+
+
+@pytest.fixture(scope="session")
+def app_url(app_log: Path) -> Iterator[str]:
+    """The URL of the app, served for the whole session."""
+    with served_app(app_log) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One Chromium for the session. Without one: skipped, or failed where DPSIM_REQUIRE_BROWSER is 1."""
+    path = chromium_path()
+    if path is None:
+        if os.environ.get("DPSIM_REQUIRE_BROWSER") == "1":
+            pytest.fail(no_chromium())
+        pytest.skip(no_chromium())
+    with launched_chromium(path) as browser:
+        yield browser
+
+
+@pytest.fixture
+def visit(chromium: Browser, app_url: str) -> Iterator[Callable[..., Stage]]:
+    """Opens the app in a fresh context and gives its stage, drawn. At the end no page may have had an error,
+    nor asked anybody but the app for anything."""
+    from stage_page import Stage
+
+    opened: list[Stage] = []
+
+    def visit(query: str = "", **options: Any) -> Stage:
+        context = chromium.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
+        context.set_default_timeout(20_000)
+        opened.append(Stage(context.new_page(), app_url))
+        opened[-1].open(query)
+        return opened[-1]
+
+    yield visit
+    faults = [fault for stage in opened for fault in stage.faults]
+    for stage in opened:
+        stage.page.context.close()
+    assert not faults, "\n".join(faults)
