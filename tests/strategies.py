@@ -27,8 +27,8 @@ from dpsim.scenario import (
     Scenario,
 )
 
-WHOLE_TABLE_SHARDS = ("contiguous", "longest_first", "balance_valid", "by_hand")
-SHARDS = (*WHOLE_TABLE_SHARDS, "strided")
+ONCE_SHARDS = ("contiguous", "longest_first", "balance_valid", "by_hand")
+SHARDS = (*ONCE_SHARDS, "strided")
 MODELS = ("bigram", "scalar", "given")
 FORMS = ("lengths", "tokens", "sequences")
 

@@ -34,7 +34,7 @@ def test_contiguous_deals_runs_that_differ_by_at_most_one(lengths: list[int], ra
     assert max(counts) - min(counts) <= 1
 
 
-@law(100)
+@law(60)
 @given(sizes, world_sizes)
 def test_strided_is_torch_s_distributed_sampler(lengths: list[int], ranks: int) -> None:
     rows = dealt(ranks, lengths=lengths, shard="strided")
@@ -87,7 +87,7 @@ def test_by_hand_is_dealt_as_written() -> None:
     assert scenario.micro_batches == (2, 2)
 
 
-@law(100)
+@law(60)
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 9))
 def test_a_split_keeps_the_order_and_is_even(items: list[int], parts: int) -> None:
     made = split(items, parts)
@@ -103,7 +103,7 @@ def test_micro_batches_may_differ_by_rank() -> None:
     assert made.shard_counts(made.lengths).tolist() == [[10, 0, 0], [5, 6, 7]]
 
 
-@law(120)
+@law(80)
 @given(scenarios())
 def test_counts_are_those_of_the_labels(scenario: Scenario) -> None:
     batch = global_batch(scenario)
@@ -121,7 +121,7 @@ def test_counts_are_those_of_the_labels(scenario: Scenario) -> None:
         assert batch.valid.tolist() == list(scenario.batch.valid or ())
 
 
-@law(100)
+@law(60)
 @given(scenarios(kinds=("bigram", "scalar")))
 def test_tokens_and_labels_fit_the_model_and_come_from_the_seed(scenario: Scenario) -> None:
     first, again = global_batch(scenario), global_batch(scenario)

@@ -118,7 +118,7 @@ def test_law_4_rounds_and_bytes_equal_their_closed_forms(algorithm: str, ranks: 
         assert sent.tolist() == [2 * (ranks - 1) * size / ranks] * ranks
 
 
-@law(80)
+@law(50)
 @given(
     st.integers(1, 16), numbers(1, 1e6), numbers(0, 1e-2), numbers(1e6, 1e11), st.sampled_from(COLLECTIVES)
 )

@@ -30,7 +30,7 @@ def windows(events: Events) -> list[np.ndarray]:
     return [rows[np.all(keys == key, axis=1)] for key in np.unique(keys, axis=0)]
 
 
-@law(80)
+@law(50)
 @given(scenarios())
 def test_law_5_no_chunk_is_sent_before_it_arrived(scenario: Scenario) -> None:
     events = simulate(scenario).events
@@ -43,7 +43,7 @@ def test_law_5_no_chunk_is_sent_before_it_arrived(scenario: Scenario) -> None:
             assert events.start_s[i] >= max(earlier, default=0.0)
 
 
-@law(80)
+@law(50)
 @given(scenarios())
 def test_law_5_every_send_has_one_receive_at_the_same_time(scenario: Scenario) -> None:
     events = simulate(scenario).events
@@ -56,7 +56,7 @@ def test_law_5_every_send_has_one_receive_at_the_same_time(scenario: Scenario) -
     assert ends[0] == ends[1]
 
 
-@law(80)
+@law(50)
 @given(scenarios())
 def test_law_5_no_bucket_travels_before_both_ranks_have_filled_it(scenario: Scenario) -> None:
     events = simulate(scenario).events
@@ -71,7 +71,7 @@ def test_law_5_no_bucket_travels_before_both_ranks_have_filled_it(scenario: Scen
             assert events.end_s[rows].max() <= events.start_s[i]
 
 
-@law(80)
+@law(50)
 @given(scenarios())
 def test_law_5_no_port_carries_two_messages_at_once(scenario: Scenario) -> None:
     events = simulate(scenario).events
@@ -85,7 +85,7 @@ def test_law_5_no_port_carries_two_messages_at_once(scenario: Scenario) -> None:
             assert end <= start
 
 
-@law(80)
+@law(50)
 @given(scenarios())
 def test_law_5_a_step_keeps_its_order_on_every_rank(scenario: Scenario) -> None:
     """Scatter, count, forward, backward, everything received, barrier, optimizer, the next step."""
@@ -136,7 +136,7 @@ def arrivals(made: Trace, step: int) -> tuple[np.ndarray, float]:
     return wait, exposed
 
 
-@law(100)
+@law(60)
 @given(scenarios())
 def test_law_6_the_parts_of_every_rank_add_up_to_the_step_time(scenario: Scenario) -> None:
     made = simulate(scenario)
@@ -165,7 +165,7 @@ def test_law_6_the_straggler_does_not_wait(scenario: Scenario) -> None:
             assert m.wait_s.min() == 0.0
 
 
-@law(100)
+@law(60)
 @given(scenarios())
 def test_law_6_overlap_never_makes_a_step_longer(scenario: Scenario) -> None:
     with_it = simulate(replace(scenario, buckets=replace(scenario.buckets, overlap=True)))

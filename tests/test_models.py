@@ -14,7 +14,7 @@ from dpsim.model import initial_parameters, local_sums, tensors, token_sums, who
 from dpsim.scenario import Batch, Model, Scenario
 
 
-@law(150)
+@law(90)
 @given(scenarios(kinds=("bigram", "scalar")))
 def test_the_sums_of_every_micro_batch_are_those_of_torch_autograd(scenario: Scenario) -> None:
     batch, start = global_batch(scenario), initial_parameters(scenario)
@@ -28,7 +28,7 @@ def test_the_sums_of_every_micro_batch_are_those_of_torch_autograd(scenario: Sce
             assert mine.valid_tokens == autograd.valid(labels)
 
 
-@law(100)
+@law(60)
 @given(scenarios(kinds=("bigram", "scalar")))
 def test_the_sums_of_one_device_are_those_of_torch_autograd(scenario: Scenario) -> None:
     batch, start = global_batch(scenario), initial_parameters(scenario)

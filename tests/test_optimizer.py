@@ -25,7 +25,7 @@ def torch_optimizer(chosen: Optimizer, parameter: torch.Tensor) -> torch.optim.O
     return torch.optim.SGD([parameter], chosen.learning_rate, momentum)
 
 
-@law(150)
+@law(90)
 @given(optimizers(clips=False), vectors, st.lists(vectors, min_size=1, max_size=5))
 def test_every_step_is_that_of_torch_optim(
     chosen: Optimizer, start: np.ndarray, gradients: list[np.ndarray]
@@ -50,7 +50,7 @@ def test_a_world_of_replicas_steps_as_each_of_them_would_alone(chosen: Optimizer
         assert alone.tobytes() == world[r].tobytes()
 
 
-@law(100)
+@law(60)
 @given(vectors, numbers(0.01, 8))
 def test_clipping_is_min_of_one_and_limit_over_norm(gradient: np.ndarray, limit: float) -> None:
     size = float(np.sqrt((gradient**2).sum()))

@@ -117,7 +117,11 @@ function makeCard(data, rank, r) {
           if (size) box.append(cell);
           return cell;
         });
-        box.title = step.buckets.length > 1 ? `bucket of ${step.buckets[group.bucket]}` : "";
+        if (step.buckets.length > 1) {
+          box.classList.add("named");
+          box.title = `bucket of ${step.buckets[group.bucket]}`;
+          box.prepend(element("span", "label", step.buckets[group.bucket]));
+        }
         rows.set(group.bucket, made);
         body.append(box);
       }

@@ -111,7 +111,7 @@ function makeMatrix(root, model) {
     context.font = "12px system-ui, sans-serif";
     context.textAlign = "center";
     const { x, y } = geometry.circle;
-    context.fillText(`${data.world} ranks, ${shownStep.groups.length ? "messages in flight" : "alone"}`, x, 12);
+    context.fillText(`${data.world} ranks`, x, 12);
     for (let rank = 0; rank < data.world; rank++) {
       const [px, py] = point(rank);
       const [word, way] = statusAt(step, rank, time);

@@ -112,10 +112,11 @@ function createStage(root, report) {
   }
 
   function tellMath(beat) {
+    const crowded = beat.math.length > 2 || beat.math.some((line) => line.length > 40);
     const lines = beat.math.slice(0, 4).flatMap((line) => {
       const [where, expression] = line.includes(": ") ? [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)] : ["", line];
       if (!where && !line.includes("=")) return [element("span", "label", line)];
-      const code = element("code", expression.length > 24 ? "long" : "", expression);
+      const code = element("code", crowded ? "long" : "", expression);
       return where ? [element("span", "label", where), code] : [code];
     });
     find(".math").replaceChildren(...(lines.length ? lines : [element("span", "label", "nothing to add up in this beat")]));

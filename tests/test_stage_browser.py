@@ -1,0 +1,481 @@
+"""The stage in a real Chromium: that it is visible and drawn, plays, obeys, and shows the right numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+from stage_page import Stage, picture, query
+
+from dpsim.beats import Beat, beats
+from dpsim.forms import preset, preset_names
+from dpsim.simulate import simulate
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[..., Stage]
+
+
+@lru_cache
+def told(name: str = "first-screen") -> tuple[Beat, ...]:
+    """The beats of a preset."""
+    return beats(simulate(preset(name)))
+
+
+def number_of(beat: str, name: str = "first-screen") -> int:
+    """A beat's place in its preset, by its id."""
+    return [b.id for b in told(name)].index(beat)
+
+
+LAST = len(told()) - 1
+
+
+def written(value: float) -> str:
+    """A small whole number as the stage writes it."""
+    return f"{value:g}".replace("-", "−")
+
+
+# -- drawn ---------------------------------------------------------------------------------------------------
+
+
+def test_the_first_screen_is_visible_and_drawn(visit: Visit) -> None:
+    stage = visit()
+    expect(stage.heading).to_have_text(told()[0].title)
+    expect(stage.sentence).to_have_text(told()[0].sentence)
+    expect(stage.root.locator(".source")).to_have_text("simulated")
+    expect(stage.root.locator(".hint")).to_contain_text("Press Play")
+    expect(stage.play).to_be_in_viewport()
+    expect(stage.cards).to_have_count(4)
+    colours = set()
+    for rank, valid in enumerate((7, 2, 5, 2)):
+        card = stage.cards.nth(rank)
+        expect(card).to_be_in_viewport()
+        expect(card).to_contain_text(f"rank {rank}")
+        expect(card).to_contain_text(f"{valid} valid of 8 tokens")
+        expect(card.locator(".strip .valid")).to_have_count(valid)
+        expect(card.locator(".strip i")).to_have_count(8)
+        box = card.bounding_box()
+        assert box is not None
+        assert box["width"] > 120
+        assert box["height"] > 100
+        colours.add(card.evaluate("(card) => getComputedStyle(card).borderLeftColor"))
+    assert len(colours) == 4, "every rank has a colour of its own"
+    lanes = picture(stage.lanes)
+    assert lanes["share"] > 0.3, "the timeline is blank"
+    assert colours <= set(lanes["colours"]), "the timeline shows every rank's colour"
+    assert stage.cut_off() == []
+
+
+def test_every_preset_is_drawn_from_the_first_beat_to_the_last(visit: Visit, app_log: Path) -> None:
+    stage = visit()
+    for name in preset_names():
+        found, scenario = told(name), preset(name)
+        if name != "first-screen":
+            stage.choose(name)
+        expect(stage.page.get_by_text(scenario.title, exact=True)).to_be_visible()
+        stage.at(0, len(found))
+        expect(stage.heading).to_have_text(found[0].title)
+        stage.key("End")
+        stage.at(len(found) - 1)
+        expect(stage.heading).to_have_text(found[-1].title)
+        expect(stage.sentence).to_have_text(found[-1].sentence)
+        assert picture(stage.lanes)["share"] > 0.1, f"{name}: the timeline is blank"
+        if scenario.world_size > 16:
+            assert picture(stage.matrix)["share"] > 0.05, f"{name}: the matrix is blank"
+        else:
+            expect(stage.cards).to_have_count(scenario.world_size)
+            expect(stage.root.locator(".card .cell:not(.empty)").first).to_be_visible()
+        assert stage.cut_off() == [], name
+        expect(stage.alerts).to_have_count(0)
+    assert "Traceback" not in app_log.read_text("utf-8")
+
+
+def test_64_ranks_are_drawn_on_the_matrix_and_move(visit: Visit) -> None:
+    stage = visit(query(preset="ring-64"))
+    expect(stage.matrix).to_be_visible()
+    expect(stage.cards).to_have_count(0)
+    assert picture(stage.matrix)["inked"] > 1000
+    stage.key("PageDown")
+    stage.at(1)
+    stage.speed.select_option("4")
+    stage.play.click()
+    stage.plays()
+    shown = set()
+    for beat in range(5, 30, 5):
+        expect(stage.where).not_to_have_text(f"beat {beat - 4} of {len(told('ring-64'))}")
+        stage.frames(3)
+        shown.add(picture(stage.matrix)["hash"])
+    stage.play.click()
+    stage.rests()
+    assert len(shown) >= 4, "the matrix does not change while it plays"
+
+
+# -- playback ------------------------------------------------------------------------------------------------
+
+
+def test_play_moves_everything_and_stops_at_the_end_by_itself(visit: Visit) -> None:
+    stage = visit()
+    stage.speed.select_option("4")
+    stage.record()
+    stage.play.click()
+    stage.plays()
+    stage.at(LAST, LAST + 1)
+    frames = stage.recorded()
+    positions = [frame["position"] for frame in frames]
+    assert positions == sorted(positions)
+    assert sum(not position.is_integer() for position in positions) > 2 * LAST, "it jumps from beat to beat"
+    seen = dict.fromkeys(frame["beat"] for frame in frames)
+    assert list(seen) == [f"beat {beat + 1} of {LAST + 1}" for beat in range(LAST + 1)]
+    assert len({frame["playhead"] for frame in frames}) > 2 * LAST
+    assert len({frame["tiles"] for frame in frames}) > LAST
+    expect(stage.forth).to_be_disabled()
+    stage.play.click()
+    stage.plays()
+    assert stage.position() < LAST, "Play at the end starts again from the beginning"
+
+
+def test_pause_stops_on_a_beat(visit: Visit) -> None:
+    stage = visit()
+    stage.play.click()
+    expect(stage.where).to_have_text(f"beat 3 of {LAST + 1}")
+    stage.play.click()
+    stage.rests()
+    held = stage.position()
+    assert held == int(held) == 2
+    stage.record()
+    stage.frames(20)
+    assert {frame["position"] for frame in stage.recorded()} == {held}
+
+
+def test_the_buttons_step_forth_and_back(visit: Visit) -> None:
+    stage = visit()
+    expect(stage.back).to_be_disabled()
+    stage.forth.click()
+    stage.at(1)
+    stage.forth.click()
+    stage.at(2)
+    stage.back.click()
+    stage.at(1)
+    stage.back.click()
+    stage.at(0)
+    expect(stage.back).to_be_disabled()
+
+
+def test_the_keys_step_jump_and_play(visit: Visit) -> None:
+    stage = visit()
+    for key, beat in (
+        ("ArrowRight", 1), ("PageDown", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("PageUp", 1), ("End", LAST),
+        ("ArrowRight", LAST), ("ArrowLeft", LAST - 1), ("Home", 0), ("ArrowLeft", 0),
+    ):  # fmt: skip
+        stage.key(key)
+        stage.at(beat)
+    stage.key(" ")
+    stage.plays()
+    stage.key(" ")
+    stage.rests()
+    stage.key("Control+End", "Alt+ArrowRight")
+    stage.frames(3)
+    assert stage.position() < LAST
+
+
+def test_a_second_press_while_it_walks_skips_to_the_end_of_the_step(visit: Visit) -> None:
+    stage = visit()
+    stage.key("ArrowRight", "ArrowRight")
+    stage.at(2)
+
+
+def test_the_keys_do_nothing_while_the_stage_has_no_focus(visit: Visit) -> None:
+    stage = visit(query(beat="backward"))
+    stage.record()
+    stage.page.evaluate("document.activeElement.blur()")
+    for key in ("ArrowRight", "ArrowLeft", "PageDown", "PageUp", "Home", "End", " "):
+        stage.page.keyboard.press(key)
+    stage.control.focus()
+    for key in ("ArrowRight", "Home", "End", "r", "i", "n", " ", "g", "ArrowDown", "PageDown", "Escape"):
+        stage.page.keyboard.press(key)
+    stage.frames(3)
+    assert {frame["position"] for frame in stage.recorded()} == {number_of("backward")}
+    stage.key("ArrowRight")
+    stage.at(number_of("backward") + 1)
+
+
+def test_the_slider_is_moved_by_keyboard(visit: Visit) -> None:
+    stage = visit()
+    stage.slider.focus()
+    for key, beat in (("ArrowRight", 1), ("End", LAST), ("ArrowLeft", LAST - 1), ("Home", 0)):
+        stage.page.keyboard.press(key)
+        stage.at(beat)
+        said = f"beat {beat + 1} of {LAST + 1}: {told()[beat].title}"
+        expect(stage.slider).to_have_attribute("aria-valuetext", said)
+        expect(stage.slider).to_be_focused()
+
+
+def test_the_slider_is_moved_by_mouse(visit: Visit) -> None:
+    stage = visit()
+    box = stage.slider.bounding_box()
+    assert box is not None
+    stage.page.mouse.click(box["x"] + box["width"] - 12, box["y"] + box["height"] / 2)
+    stage.at(LAST)
+    stage.page.mouse.click(box["x"] + 12, box["y"] + box["height"] / 2)
+    stage.at(0)
+
+
+@pytest.mark.parametrize("beat", ["backward", "allreduce.b0.r4"])
+def test_the_playhead_is_dragged(visit: Visit, beat: str) -> None:
+    stage = visit(query(beat=beat))
+    goal = stage.playhead_x() - 2  # a moment before the beat is over
+    stage.key("Home")
+    stage.at(0)
+    lanes = stage.lanes.bounding_box()
+    assert lanes is not None
+    mouse, height = stage.page.mouse, lanes["y"] + 20
+    mouse.move(stage.playhead_x(), height)
+    mouse.down()
+    seen = []
+    for share in np.linspace(0.2, 1, 8):
+        mouse.move(lanes["x"] + (goal - lanes["x"]) * share, height)
+        seen.append(stage.playhead_x())
+    assert seen == sorted(seen)
+    assert abs(seen[-1] - goal) < 1.5, "the playhead is where the mouse is"
+    mouse.up()
+    stage.at(number_of(beat))
+    expect(stage.heading).to_have_text(told()[number_of(beat)].title)
+    mouse.move(lanes["x"] + 30, height)
+    stage.frames(3)
+    assert stage.position() == number_of(beat), "after the drag the mouse no longer moves it"
+
+
+def test_a_phase_is_chosen_by_its_chip(visit: Visit) -> None:
+    stage = visit()
+    phases = stage.root.get_by_role("group", name="Phases").get_by_role("button")
+    firsts = {beat.phase: number for number, beat in reversed(list(enumerate(told())))}
+    expect(phases).to_have_count(len(firsts))
+    for label, phase in (("All-gather", "gather"), ("Forward", "forward"), ("Optimizer", "optimizer")):
+        chip = phases.filter(has_text=label)
+        chip.click()
+        stage.at(firsts[phase])
+        expect(chip).to_have_attribute("aria-current", "step")
+        expect(stage.root.locator("[aria-current=step]")).to_have_count(1)
+
+
+def test_a_phase_is_looped(visit: Visit) -> None:
+    stage = visit(query(beat="allreduce.b0.r1"))
+    low, high = number_of("allreduce.b0.r0") - 1, number_of("allreduce.b0.r2")
+    stage.speed.select_option("4")
+    stage.record()
+    stage.loop.click()
+    expect(stage.loop).to_have_attribute("aria-pressed", "true")
+    stage.page.wait_for_function(
+        "() => window.dpsimFrames.filter(({ position }, i, all) => i && position < all[i - 1].position).length >= 3"
+    )
+    stage.loop.click()
+    stage.rests()
+    positions = [frame["position"] for frame in stage.recorded()]
+    assert low <= min(positions) <= max(positions) <= high
+    assert max(positions) > high - 0.5
+
+
+def test_playback_survives_reruns_and_a_change_of_theme(visit: Visit) -> None:
+    stage = visit()
+    stage.speed.select_option("0.5")
+    stage.page.evaluate(
+        "() => { window.reruns = 0; new MutationObserver((all) => all.forEach(({ target }) =>"
+        " (window.reruns += target.dataset.testScriptState === 'running'))).observe("
+        "document.querySelector('.stApp'), { attributeFilter: ['data-test-script-state'] }); }"
+    )
+    stage.record()
+    stage.play.click()
+    stage.plays()
+    stage.text.locator("summary").click()
+    expect(stage.text.get_by_text(told()[-1].title)).to_be_visible()
+    stage.page.keyboard.press("r")  # Streamlit's own key
+    stage.page.wait_for_function("() => window.reruns > 0")
+    expect(stage.page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    stage.frames(10)
+    stage.page.emulate_media(color_scheme="dark")
+    expect(stage.root).to_have_attribute("data-dark", "")
+    stage.frames(10)
+    stage.plays()
+    positions = [frame["position"] for frame in stage.recorded()]
+    assert positions == sorted(positions), "it starts again"
+    assert not positions[-1].is_integer()
+    reached = stage.position()
+    stage.page.wait_for_function("(n) => window.dpsimFrames.at(-1).position > n", arg=reached)
+
+
+def test_the_place_survives_a_rerun_by_streamlits_own_key(visit: Visit) -> None:
+    stage = visit(query(beat="forward"))
+    stage.key("ArrowRight")
+    stage.at(number_of("forward") + 1)
+    runs = len(stage.requests)
+    stage.key("r")
+    stage.frames(20)
+    stage.ready()
+    stage.at(number_of("forward") + 1)
+    assert len(stage.requests) >= runs
+    expect(stage.alerts).to_have_count(0)
+
+
+def test_another_preset_is_redrawn_from_its_start(visit: Visit) -> None:
+    stage = visit(query(beat="allreduce.b0.r1"))
+    before = picture(stage.lanes)["hash"]
+    stage.play.click()
+    stage.plays()
+    stage.choose("ring-8")
+    expect(stage.cards).to_have_count(8)
+    stage.at(0, len(told("ring-8")))
+    expect(stage.heading).to_have_text(told("ring-8")[0].title)
+    assert picture(stage.lanes)["hash"] != before
+    assert stage.asked("preset") == "ring-8"
+
+
+# -- numbers -------------------------------------------------------------------------------------------------
+
+
+def ring_by_hand(rounds: int) -> tuple[list[list[float]], list[list[set[int]]], dict[tuple[int, int], float]]:
+    """The first screen's cells after so many rounds of reduce-scatter: values, who is in them, what came last
+    as (rank, chunk): value. In round s rank r sends chunk (r - s) mod R to rank r + 1, which adds it."""
+    sums = preset("first-screen").model.gradient_sums
+    assert sums is not None
+    held = [list(row[0]) for row in sums]
+    inside = [[{rank} for _ in range(4)] for rank in range(4)]
+    came: dict[tuple[int, int], float] = {}
+    for s in range(rounds):
+        sent = [(r, (r - s) % 4, held[r][(r - s) % 4], set(inside[r][(r - s) % 4])) for r in range(4)]
+        came = {}
+        for r, chunk, value, who in sent:
+            held[(r + 1) % 4][chunk] += value
+            inside[(r + 1) % 4][chunk] |= who
+            came[(r + 1) % 4, chunk] = value
+    return held, inside, came
+
+
+def test_the_numbers_of_a_round_are_right(visit: Visit) -> None:
+    beat = told()[number_of("allreduce.b0.r1")]
+    stage = visit(query(beat=beat.id))
+    stage.at(number_of(beat.id), LAST + 1)
+    held, inside, came = ring_by_hand(2)
+    assert beat.focus is not None
+    rank, chunk = beat.focus.rank, beat.focus.chunk
+    own, added = held[rank][chunk] - came[rank, chunk], came[rank, chunk]
+
+    expect(stage.heading).to_have_text("Reduce-scatter, round 2 of 3")
+    expect(stage.sentence).to_have_text(beat.sentence)
+    for value in (added, own, held[rank][chunk]):
+        expect(stage.sentence).to_contain_text(written(value))
+    arithmetic = f"{written(own)} + {written(added)} = {written(held[rank][chunk])}"
+    assert beat.arithmetic[0] == f"chunk {chunk} on rank {rank}: {arithmetic}"
+    expect(stage.root.locator(".math .label").first).to_have_text(f"chunk {chunk} on rank {rank}")
+    expect(stage.root.locator(".math code")).to_have_text([arithmetic])
+
+    colours = [
+        stage.cards.nth(r).evaluate("(card) => getComputedStyle(card).borderLeftColor") for r in range(4)
+    ]
+    for r in range(4):
+        cells = stage.cards.nth(r).locator(".cell")
+        expect(cells.locator("b")).to_have_text([written(value) for value in held[r]])
+        striped = cells.locator(".stripes").evaluate_all(
+            "(bars) => bars.map((bar) => getComputedStyle(bar).backgroundImage)"
+        )
+        for c in range(4):
+            found = {found for found in re.findall(r"rgb\([^)]*\)", striped[c])}
+            assert found == {colours[who] for who in inside[r][c]}, f"who is in chunk {c} on rank {r}"
+
+    pills = stage.root.locator(".pills span")
+    expect(pills).to_have_text(["0", "1", "2", "3"])
+    filled = pills.evaluate_all("(all) => all.map((pill) => getComputedStyle(pill).backgroundColor)")
+    assert {r for r in range(4) if filled[r] == colours[r]} == inside[rank][chunk]
+    assert {filled[r] for r in range(4) if r not in inside[rank][chunk]} == {"rgba(0, 0, 0, 0)"}
+
+    tiles = stage.root.locator(".tile")
+    expect(tiles).to_have_count(4)
+    shown = tiles.evaluate_all(
+        "(all) => all.map((tile) => [tile.lastChild.textContent, tile.querySelector('b').textContent])"
+    )
+    assert sorted(map(tuple, shown)) == sorted((f"chunk {c}", written(v)) for (_, c), v in came.items())
+
+
+def test_the_finished_chunks_are_whole_in_shape_too(visit: Visit) -> None:
+    stage = visit(query(beat="allreduce.b0.r2"))
+    whole = stage.root.locator(".cell.whole")
+    expect(whole).to_have_count(4)
+    assert stage.root.locator(".cell:not(.whole)").count() == 12
+    assert "polygon" in whole.first.evaluate("(cell) => getComputedStyle(cell).clipPath")
+    for r in range(4):  # after R - 1 rounds rank r owns chunk (r + 1) mod R
+        expect(stage.cards.nth(r).locator(".cell").nth((r + 1) % 4)).to_have_class(re.compile("whole"))
+    stage.key("End")
+    expect(whole).to_have_count(16)
+    total = [sum(column) for column in zip(*ring_by_hand(0)[0], strict=True)]
+    for r in range(4):
+        expect(stage.cards.nth(r).locator(".cell b")).to_have_text([written(value) for value in total])
+
+
+def test_the_three_ways_stand_side_by_side(visit: Visit) -> None:
+    stage = visit()
+    sums, counts = np.array(ring_by_hand(0)[0]), np.array([7, 2, 5, 2])
+    right, naive = sums.sum(axis=0) / 16, (sums / counts[:, None]).mean(axis=0)
+    compared = stage.root.locator(".compare > div")
+    expect(compared).to_have_count(3)
+    for row, name, gradient in ((0, "token-weighted", right), (1, "naive", naive), (2, "one device", right)):
+        expect(compared.nth(row)).to_contain_text(name)
+        vector = ", ".join(f"{value:.4g}".replace("-", "−") for value in gradient)
+        expect(compared.nth(row).locator(".vector")).to_have_text(f"g = [{vector}]")
+    off = np.linalg.norm(naive - right) / np.linalg.norm(right)
+    expect(compared.nth(0)).to_contain_text("exact")
+    expect(compared.nth(1)).to_contain_text(f"off by {100 * off:.4g} %")
+
+
+# -- links ---------------------------------------------------------------------------------------------------
+
+
+def test_the_address_names_the_beat_and_opens_it_again(visit: Visit) -> None:
+    stage = visit()
+    stage.key("End", "ArrowLeft", "ArrowLeft")
+    stage.at(LAST - 2)
+    beat = told()[LAST - 2]
+    assert stage.asked("beat") == beat.id
+    again = visit(stage.page.url.partition("?")[2])
+    again.at(LAST - 2, LAST + 1)
+    expect(again.heading).to_have_text(beat.title)
+    expect(again.sentence).to_have_text(beat.sentence)
+    assert picture(again.lanes)["hash"] == picture(stage.lanes)["hash"]
+    expect(again.alerts).to_have_count(0)
+
+
+def test_copy_link_copies_a_link_to_the_beat(visit: Visit) -> None:
+    stage = visit(query(preset="collective-tree"), permissions=["clipboard-read", "clipboard-write"])
+    stage.key("ArrowRight", "ArrowRight")
+    stage.at(2)
+    stage.root.get_by_role("button", name="Copy link").click()
+    expect(stage.root.get_by_role("button", name="Copied")).to_be_visible()
+    link = stage.page.evaluate("navigator.clipboard.readText()")
+    again = visit(link.partition("?")[2])
+    again.at(2, len(told("collective-tree")))
+    expect(again.sentence).to_have_text(told("collective-tree")[2].sentence)
+
+
+def test_the_address_after_choosing_a_preset_opens_what_is_seen(visit: Visit) -> None:
+    stage = visit()
+    stage.key("End", "ArrowLeft")
+    stage.at(LAST - 1)
+    stage.choose("chapter-19-2")
+    stage.at(0, len(told("chapter-19-2")))
+    again = visit(stage.page.url.partition("?")[2])
+    expect(again.alerts).to_have_count(0)
+    again.at(0, len(told("chapter-19-2")))
+
+
+def test_stepping_adds_nothing_to_the_history(visit: Visit) -> None:
+    stage = visit()
+    before = stage.page.evaluate("history.length")
+    for beat in range(1, 5):
+        stage.key("ArrowRight")
+        stage.at(beat)
+    stage.key("Home", "End")
+    stage.at(LAST)
+    assert stage.page.evaluate("history.length") == before
