@@ -18,6 +18,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def key_shown(key: str) -> str:
+    """`key` as a field's name in a message: as it is where it looks like one, else quoted and short."""
+    return key if 0 < len(key) <= 60 and all(c.isalnum() or c in "_-." for c in key) else shown(key)
+
+
 class InputError(ValueError):
     """Input that breaks a rule: `field` says where, `rule` what holds there, `value` what came."""
 

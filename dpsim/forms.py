@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from dpsim.checks import InputError, choice
+from dpsim.checks import InputError, choice, key_shown
 from dpsim.scenario import Batch, Buckets, Compute, Model, Network, Optimizer, Scenario
 
 MAX_FILE_BYTES = 1_000_000
@@ -31,7 +31,9 @@ def _known(keys: Mapping[str, Any], cls: type, where: str) -> None:
     names = [f.name for f in fields(cls)]
     for key in keys:
         if key not in names:
-            raise InputError(f"{where}{key}", f"unknown key; known are {', '.join(names)}", keys[key])
+            raise InputError(
+                where + key_shown(str(key)), f"unknown key; known are {', '.join(names)}", keys[key]
+            )
 
 
 def from_dict(data: Any) -> Scenario:
@@ -127,7 +129,7 @@ def from_query(query: str | Mapping[str, str], base: Scenario | None = None) -> 
         known: type | None = PARTS.get(part) if part else Scenario
         if known is None:
             names = ", ".join(f.name for f in fields(Scenario))
-            raise InputError(key, f"unknown key; known are {names}", written)
+            raise InputError(key_shown(key), f"unknown key; known are {names}", written)
         _known({name: written}, known, f"{part}." if part else "")
         if name in PARTS and not part:
             raise InputError(key, f"must be written key by key, as {name}.…", written)

@@ -161,7 +161,7 @@ def from_json(text: str) -> Trace:
         found = data.get("format") if isinstance(data, dict) else data
         raise InputError("trace", f"must be a file of the format {FORMAT}", found)
     version = data.get("version")
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:
         raise InputError("trace", f"must be of version {VERSION}, which this dpsim reads", version)
     if data.get("kinds") != list(KINDS):
         raise InputError("trace.kinds", f"must be {', '.join(KINDS)}", data.get("kinds"))
@@ -212,8 +212,12 @@ def _events(data: Any, scenario: Scenario) -> Events:
             raise InputError(f"trace.events.{name}", rule, worst.item())
     if np.any(columns["end_s"] < columns["start_s"]):
         raise InputError("trace.events.end_s", "must not be before start_s", "an event that is")
-    if set(range(scenario.steps)) - set(columns["step"].tolist()):
-        raise InputError("trace.events.step", "must have events in every step", scenario.steps)
+    for kind in (SCATTER, FORWARD, BACKWARD, BARRIER):
+        rows = columns["kind"] == kind
+        pairs = columns["step"][rows] * scenario.world_size + columns["rank"][rows]
+        if len(np.unique(pairs)) != scenario.steps * scenario.world_size:
+            rule = f"must have a {KINDS[kind]} event of every rank in every step"
+            raise InputError("trace.events.kind", rule, int(rows.sum()))
     return Events(**columns)
 
 

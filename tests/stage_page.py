@@ -217,6 +217,7 @@ class Stage:
     def choose(self, preset: str) -> None:
         """Choose a preset with the control of the page."""
         self.control.click()
+        self.control.fill(preset)
         self.page.get_by_role("option", name=preset, exact=True).click()
 
     def asked(self, key: str) -> str | None:

@@ -212,6 +212,18 @@ def check_optimizer(trace: Trace, made: tuple[Beat, ...]) -> None:
             assert abs(old - rate * slope - new) <= 1.1e-3 * (abs(old) + abs(rate * slope) + abs(new))
 
 
+def check_arithmetic(made: tuple[Beat, ...]) -> None:
+    """Both sides of every written equation of plain numbers agree within the rounding of its terms."""
+    for line in (line for beat in made for line in beat.arithmetic):
+        sides = line.rpartition(": ")[2].replace("−", "-").replace("×", "*").split(" = ")
+        sides = [side for side in sides if re.fullmatch(r"[\d.e+*/() -]+", side)]
+        if len(sides) < 2:
+            continue
+        values = [eval(side) for side in sides]
+        terms = [eval(re.sub(r"(?<!e)-", "+", side)) for side in sides]  # what they are without their signs
+        assert abs(values[0] - values[1]) <= 1.1e-3 * max(terms), line
+
+
 @every_preset
 def test_a_preset_is_told_in_order_and_every_number_is_the_trace_s(name: str) -> None:
     trace, made = told(preset(name))
@@ -219,6 +231,7 @@ def test_a_preset_is_told_in_order_and_every_number_is_the_trace_s(name: str) ->
     check_text(made)
     check_rounds(trace, made)
     check_optimizer(trace, made)
+    check_arithmetic(made)
 
 
 @law(60)
@@ -228,6 +241,7 @@ def test_any_scenario_is_told_in_order_with_its_skipped_steps(scenario: Scenario
     check_order(trace, made)
     check_text(made)
     check_optimizer(trace, made)
+    check_arithmetic(made)
 
 
 @law(60)

@@ -102,6 +102,19 @@ def test_uneven_arrivals_take_the_times_of_the_discrete_event_model(
     assert_same_times(build(algorithm, ranks, elements), network, 8.0, ready)
 
 
+@law(60)
+@given(st.integers(2, 16), st.integers(1, 4), networks, st.integers(0, 2**32 - 1))
+def test_a_ring_that_starts_together_ends_when_one_that_starts_piecemeal_does(
+    world: int, each: int, network: Network, seed: int
+) -> None:
+    """Why all ranks enter an all-reduce together: a late rank's chunk has all the hops before it anyway."""
+    ready = np.random.default_rng(seed).uniform(0, 5, world)
+    schedule = build("ring", world, each * world)
+    piecemeal = clock(schedule, network, 4.0, ready)[1].max()
+    together = clock(schedule, network, 4.0, np.full(world, ready.max()))[1].max()
+    assert math.isclose(piecemeal, together, rel_tol=1e-12)
+
+
 def test_workers_queue_at_the_parameter_server_in_the_order_in_which_they_arrive() -> None:
     network = Network(latency_s=1.0, bandwidth_bytes_per_s=1e9)
     schedule = build("parameter-server", 4, 1)

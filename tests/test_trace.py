@@ -84,7 +84,7 @@ MANY = len(VALID["events"]["step"])
 BROKEN: list[tuple[str, Any, str]] = [
     ("scenario", None, "scenario: must be a table"),
     ("scenario.world_size", 3, "model.gradient_sums: must have one entry per rank"),
-    ("scenario.steps", 2, "trace.events.step: must have events in every step"),
+    ("scenario.steps", 2, "trace.events.kind: must have a scatter event of every rank in every step"),
     ("source", "guessed", "trace.source: must be one of simulated, measured, recorded"),
     ("kinds", ["send"], "trace.kinds: must be scatter, forward"),
     ("undefined", [], "trace.undefined: must have a text or null for every step"),
