@@ -1,4 +1,4 @@
-"""Make the pictures of the app again: ``python docs/pictures.py [FOLDER]``, every page light and dark, wide and narrow.
+"""Make the pictures of the app again, light and dark, wide and narrow: ``python docs/pictures.py [FOLDER]``.
 
 Without a folder only the README's two pictures are made, beside this file.
 """
@@ -41,7 +41,9 @@ def served() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    app = subprocess.Popen([*command, "--server.headless", "true"], cwd=HERE.parent, stdout=subprocess.DEVNULL)
+    app = subprocess.Popen(
+        [*command, "--server.headless", "true"], cwd=HERE.parent, stdout=subprocess.DEVNULL
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(100):
@@ -56,7 +58,9 @@ def served() -> Iterator[str]:
         app.wait()
 
 
-def picture(browser: Browser, address: str, query: str, size: tuple[int, int], theme: str, file: Path) -> None:
+def picture(
+    browser: Browser, address: str, query: str, size: tuple[int, int], theme: str, file: Path
+) -> None:
     """One state of the app in one theme, as a file."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
@@ -73,7 +77,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
     with served() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=next(found), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=next(found), args=["--no-sandbox", "--disable-gpu"]
+        )
         for name, query, width, height in README if len(sys.argv) == 1 else PAGES:
             for theme in ("light", "dark"):
                 picture(browser, address, query, (width, height), theme, folder / f"{name}-{theme}.png")

@@ -7,19 +7,24 @@ stops at beats, the keys step by them, and the list of beats is the text version
 from __future__ import annotations
 
 from dpsim.batch import global_batch
+from dpsim.comparison import Comparison, compare
+from dpsim.network import cost
+from dpsim.scenario import Scenario
 from dpsim.telling import PHASES, Beat, Focus, Teller
+from dpsim.timeline import buckets
 from dpsim.trace import Trace
 from dpsim.wording import duration
 
-__all__ = ["Beat", "Focus", "beats", "beats_as_text", "phase_names"]
+__all__ = ["Beat", "Focus", "beats", "beats_as_text", "count_beats", "phase_names"]
 
 
-def beats(trace: Trace) -> tuple[Beat, ...]:
-    """All beats of `trace`, by their moments."""
+def beats(trace: Trace, comparison: Comparison | None = None) -> tuple[Beat, ...]:
+    """All beats of `trace`, by their moments; `comparison` saves making it again."""
     told: list[Beat] = []
     batch = global_batch(trace.scenario)
+    ways = comparison or compare(trace.scenario)
     for step in range(trace.steps):
-        told += sorted(Teller(trace, step, batch).tell(), key=lambda b: b.moment_s)
+        told += sorted(Teller(trace, step, batch, ways).tell(), key=lambda b: b.moment_s)
     return tuple(told)
 
 
@@ -37,6 +42,16 @@ def phase_names(algorithm: str) -> dict[str, str]:
         "barrier": "Barrier",
         "optimizer": "Optimizer",
     }
+
+
+def count_beats(scenario: Scenario) -> int:
+    """How many beats a scenario's trace will have at most, without making it."""
+    micro = max(scenario.micro_batches)
+    windows = micro if scenario.buckets.sync_every_micro_batch else 1
+    rounds = cost(scenario.collective, scenario.world_size, 1.0, 0.0, 1.0).rounds
+    made = [len(buckets(scenario, step)) for step in range(2)]
+    each = [4 + micro * (2 + b) + windows * (1 + b * rounds) for b in made]
+    return each[0] + each[1] * (scenario.steps - 1)
 
 
 def beats_as_text(told: tuple[Beat, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 LARGEST = 1e100  # sums of squares of such numbers stay finite in float64
@@ -13,8 +14,8 @@ def shown(value: object) -> str:
     """`value` as one short line, safe to put into a message."""
     try:
         text = repr(value).replace("\n", " ")
-    except ValueError:  # Python does not write out integers of more than 4,300 digits
-        return "a number of more digits than can be written"
+    except (ValueError, RecursionError):  # an integer of over 4,300 digits, or deep nesting
+        return "something too long to be written"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -110,3 +111,25 @@ def sequence(field: str, value: Any, longest: int, length: int | None = None) ->
     if not 1 <= len(value) <= longest:
         raise InputError(field, f"must have 1 to {longest} entries", value)
     return tuple(value)
+
+
+def read_text(field: str, path: str | Path, most: int) -> str:
+    """The text of the file at `path`, of at most `most` bytes of UTF-8."""
+    name = Path(path).name or str(path)
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(most + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        reason = getattr(error, "strerror", None) or "no such path"
+        raise InputError(field, f"must be a file that can be read ({reason})", name) from None
+    return decoded(field, data, most, name)
+
+
+def decoded(field: str, data: bytes, most: int, name: str) -> str:
+    """`data`, at most `most` bytes, as UTF-8 text without a byte order mark; `name` says where it is from."""
+    if len(data) > most:
+        raise InputError(field, f"must have at most {most} bytes", name)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(field, "must be UTF-8 text", name) from None

@@ -4,8 +4,10 @@ on standard error and exit code 2. Other programs read this: keys are only ever 
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +16,7 @@ from typing import Any, NoReturn
 
 from dpsim import app, network
 from dpsim.beats import beats, beats_as_text
-from dpsim.checks import InputError, choice, number, whole
+from dpsim.checks import InputError, choice, decoded, number, read_text, whole
 from dpsim.collectives import OPS, build
 from dpsim.comparison import compare
 from dpsim.forms import preset, preset_names, preset_or_file
@@ -24,43 +26,37 @@ from dpsim.scenario import COLLECTIVES, MAX_RANKS, MAX_STEPS, SCHEMES
 from dpsim.simulate import simulate
 from dpsim.trace import MAX_EVENTS, save, to_perfetto
 
-MAX_INPUT_CHARACTERS = 50_000_000
+MAX_INPUT_BYTES = 50_000_000
 
 Report = dict[str, Any]
 
 
+class _UsageError(Exception):
+    """The call does not fit what --help says."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise InputError(self.prog, "must be called as --help says", message)
+        raise _UsageError(f"{message} (see {self.prog} --help)")
 
 
 def _reduce(args: argparse.Namespace) -> Report:
-    written = sys.stdin.read(MAX_INPUT_CHARACTERS + 1) if args.file == "-" else _read(args.file)
-    return reduce_report(written)
-
-
-def _read(path: str) -> str:
-    file = Path(path)
-    if not file.is_file():
-        raise InputError("FILE", "must be a file that exists", path)
-    if file.stat().st_size > MAX_INPUT_CHARACTERS:
-        rule = f"must have at most {MAX_INPUT_CHARACTERS} bytes"
-        raise InputError("FILE", rule, file.stat().st_size)
-    try:
-        return file.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise InputError("FILE", "must be UTF-8 text", path) from None
+    if args.file == "-":
+        if sys.stdin is None:
+            raise InputError("input", "must be open", "no standard input")
+        data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        return reduce_report(decoded("input", data, MAX_INPUT_BYTES, "standard input"))
+    return reduce_report(read_text("FILE", args.file, MAX_INPUT_BYTES))
 
 
 def _schedule(args: argparse.Namespace) -> Report:
     choice("algorithm", args.algorithm, COLLECTIVES)
     size = whole("--world-size", args.world_size, 1, MAX_RANKS)
     elements = whole("--elements", args.elements, 1, 10**12)
-    rows = 2 * size * (size - 1)
-    if args.algorithm in ("ring", "halving-doubling") and rows > MAX_EVENTS:
-        rule = f"must give at most {MAX_EVENTS} transfers, which {args.algorithm} exceeds"
-        raise InputError("--world-size", rule, size)
     schedule = build(args.algorithm, size, elements)
+    if len(schedule.round) > MAX_EVENTS:
+        rule = f"must give at most {MAX_EVENTS} transfers; {args.algorithm} has {len(schedule.round)}"
+        raise InputError("--world-size", rule, size)
     columns = (schedule.round, schedule.source, schedule.destination, schedule.chunk, schedule.op)
     names = ("round", "source", "destination", "chunk")
     transfers = [
@@ -85,7 +81,7 @@ def _cost(args: argparse.Namespace) -> Report:
         whole("--world-size", args.world_size, 1, MAX_RANKS),
         number("--bytes", args.bytes, 0, 1e18, open_low=True),
         number("--latency", args.latency, 0, 3600),
-        number("--bandwidth", args.bandwidth, 0, 1e18, open_low=True),
+        number("--bandwidth", args.bandwidth, 0.001, 1e18),
     )
     return {
         "algorithm": args.algorithm,
@@ -110,9 +106,11 @@ def _simulate(args: argparse.Namespace) -> Report:
     comparison = compare(scenario)
     measures = step_metrics(trace, last)
     if args.out is not None:
-        _write(args.out, lambda: save(trace, args.out))
+        _write("--out", args.out, lambda: save(trace, args.out))
     if args.perfetto is not None:
-        _write(args.perfetto, lambda: Path(args.perfetto).write_text(to_perfetto(trace), "utf-8"))
+        _write(
+            "--perfetto", args.perfetto, lambda: Path(args.perfetto).write_text(to_perfetto(trace), "utf-8")
+        )
     return {
         "scenario": scenario.name,
         "source": trace.source,
@@ -146,11 +144,12 @@ def _outcome(outcome: Any, step: int) -> Report:
     }
 
 
-def _write(path: str, write: Callable[[], object]) -> None:
+def _write(option: str, path: str, write: Callable[[], object]) -> None:
     try:
         write()
-    except OSError as error:
-        raise InputError("FILE", f"must be a place one can write to ({error.strerror})", path) from None
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        reason = getattr(error, "strerror", None) or "no such path"
+        raise InputError(option, f"must be a place one can write to ({reason})", path) from None
 
 
 def _presets(_: argparse.Namespace) -> Report:
@@ -185,24 +184,32 @@ def _app(args: argparse.Namespace) -> Report:
 
 
 def _readable(report: Report, indent: str = "") -> str:
-    """The report for a terminal: a line per key."""
+    """The report for a terminal: a line per key, six digits, nothing that is empty."""
     lines = []
     for key, value in report.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             lines += [f"{indent}{key}:", _readable(value, indent + "  ")]
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            lines.append(f"{indent}{key}:")
-            lines += [f"{indent}  " + "  ".join(map(str, entry.values())) for entry in value]
-        else:
-            lines.append(f"{indent}{key}: {'undefined' if value is None else value}")
+            rows = [list(value[0]), *(entry.values() for entry in value)]
+            lines += [f"{indent}{key}:", *(f"{indent}  " + "  ".join(map(str, row)) for row in rows)]
+        elif value or not (key == "undefined" or isinstance(value, dict)):
+            lines.append(f"{indent}{key}: {_rounded(value)}")
     return "\n".join(lines)
+
+
+def _rounded(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_rounded, value))}]"
+    if value is None:
+        return "undefined"
+    return str(float(f"{value:.6g}")) if isinstance(value, float) else str(value)
 
 
 def _number(written: str) -> int | float | str:
     """What was typed, as a number if it is one; the check that follows names the field and the rule."""
     for kind in (int, float):
         try:
-            return kind(written)
+            return kind(written) if "_" not in written else written
         except ValueError:
             continue
     return written
@@ -247,16 +254,26 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no minus sign gets its escape
+            stream.reconfigure(errors="backslashreplace")
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        args = _parser().parse_args(arguments)
+        args = _parser().parse_args(given)
         report = args.run(args)
+    except _UsageError as error:
+        print(f"dpsim: {InputError('arguments', str(error), ' '.join(given))}", file=sys.stderr)
+        return 2
     except InputError as error:
         print(f"dpsim: {error}", file=sys.stderr)
         return 2
     if args.json:
-        print(json.dumps(report, allow_nan=False), flush=True)
-    elif args.command == "beats":
-        print(report["text"])
+        text = json.dumps(report, allow_nan=False)
     else:
-        print(_readable(report), flush=True)
+        text = report["text"] if args.command == "beats" else _readable(report)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # whoever read us has had enough, as in `dpsim beats … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return app.run(report["command"]) if args.command == "app" else 0

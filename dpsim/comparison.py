@@ -13,7 +13,7 @@ import numpy as np
 from dpsim.batch import GlobalBatch, global_batch
 from dpsim.checks import InputError
 from dpsim.model import Floats, initial_parameters, local_sums, whole_sums
-from dpsim.optimizer import clip, clip_factor, initial_state
+from dpsim.optimizer import clip, clip_factor, initial_state, norms
 from dpsim.optimizer import step as optimizer_step
 from dpsim.reduction import Reduction, cosine, reduction, relative_l2_error, token_weight
 from dpsim.scenario import SCHEMES, Scenario
@@ -116,8 +116,7 @@ def _trajectory(scenario: Scenario, batch: GlobalBatch, table: Reduction, refere
         shares = np.einsum("rk,rkp->rp", table.weights, sums)
         losses.append(float(table.combine(loss)))
         if chosen.clip == "before" and chosen.clip_norm is not None:
-            norms = np.linalg.norm(size * shares, axis=1)
-            shares = clip_factor(norms, chosen.clip_norm)[:, None] * shares
+            shares = clip_factor(norms(size * shares), chosen.clip_norm)[:, None] * shares
         gradient = shares.sum(axis=0)
         gradients.append(gradient)
         limit = chosen.clip_norm if chosen.clip == "after" else None

@@ -60,7 +60,8 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
     scatter = per_rank(SCATTER, "spent")
     count = per_rank(FORWARD, "first") - per_rank(SCATTER, "first") - scatter
     compute = per_rank(FORWARD, "spent") + per_rank(BACKWARD, "spent")
-    wait, exposed = _synchronised(trace, step)
+    synced = synchronisations(trace, step)
+    wait = np.sum([s.wait_s for s in synced], axis=0)
     sends = events.where(step=step, kind=SEND)
     gradient_sends = sends[events.bucket[sends] != COUNT]
     rank, size_sent = events.rank[gradient_sends], events.bytes[gradient_sends]
@@ -85,7 +86,7 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
         count_s=count,
         compute_s=compute,
         wait_s=wait,
-        exposed_communication_s=exposed,
+        exposed_communication_s=sum(s.exposed_s for s in synced),
         communication_s=busy,
         optimizer_s=float(np.max(events.end_s[optimizer] - events.start_s[optimizer], initial=0.0)),
         straggler=int(late[0]) if len(late) and len(late) < size else None,
@@ -97,20 +98,32 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
     )
 
 
-def _synchronised(trace: Trace, step: int) -> tuple[Floats, float]:
-    """Wait [R] and exposed communication, summed over the barriers of the step."""
+@dataclass(frozen=True, eq=False)
+class Synchronisation:
+    """One barrier of a step: its micro-batch (-1 for the whole window), the wait of every rank [R], and the
+    communication exposed behind the last arrival."""
+
+    micro_batch: int
+    wait_s: Floats
+    exposed_s: float
+
+
+def synchronisations(trace: Trace, step: int) -> list[Synchronisation]:
+    """The barriers of a step in order. A rank arrives at the end of its own backward before the barrier."""
     events, size = trace.events, trace.scenario.world_size
-    wait, exposed = np.zeros(size), 0.0
-    for k in np.unique(events.micro_batch[events.where(step=step, kind=BARRIER)]):
-        barrier = float(events.end_s[events.where(step=step, kind=BARRIER, micro_batch=int(k))].max())
+    found = []
+    for k in np.unique(events.micro_batch[events.where(step=step, kind=BARRIER)]).tolist():
+        barrier = float(events.end_s[events.where(step=step, kind=BARRIER, micro_batch=k)].max())
         rows = events.where(step=step, kind=BACKWARD)
         if k >= 0:
             rows = rows[events.micro_batch[rows] == k]
         arrival = np.zeros(size)
         np.maximum.at(arrival, events.rank[rows], events.end_s[rows])
-        wait += arrival.max() - arrival
-        exposed += barrier - float(arrival.max())
-    return wait, exposed
+        last = float(arrival.max())
+        # Equal work adds up to times that may differ in the last digit: that is no straggler.
+        wait = np.where(last - arrival <= 1e-12 * last, 0.0, last - arrival)
+        found.append(Synchronisation(k, wait, barrier - last))
+    return found
 
 
 def one_device_step_time(scenario: Scenario, *, optimized: bool = True) -> float:

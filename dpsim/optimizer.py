@@ -60,6 +60,13 @@ def _step(chosen: Optimizer, parameters: Floats, gradient: Floats, state: State)
     return parameters - rate * corrected / scale, State(taken, first, second)
 
 
+def norms(vectors: Floats) -> Floats:
+    """The L2 norm along the last axis, scaled first so that no square overflows or vanishes."""
+    largest = np.max(np.abs(vectors), axis=-1, keepdims=True)
+    scale = np.where(largest > 0, largest, 1.0)
+    return np.asarray(scale[..., 0] * np.linalg.norm(vectors / scale, axis=-1), np.float64)
+
+
 def clip_factor(norm: Floats, limit: float) -> Floats:
     """min(1, limit / norm), element by element; 1 for a zero norm."""
     return np.minimum(1.0, np.divide(limit, norm, out=np.ones_like(norm), where=norm > 0))
@@ -69,5 +76,4 @@ def clip(gradient: Floats, limit: float | None) -> Floats:
     """`gradient`, shortened to norm `limit` along the last axis where it is longer."""
     if limit is None:
         return gradient
-    norm = np.linalg.norm(gradient, axis=-1, keepdims=True)
-    return gradient * clip_factor(np.asarray(norm, np.float64), limit)
+    return gradient * clip_factor(norms(gradient)[..., None], limit)

@@ -247,7 +247,7 @@ class Network:
     def __post_init__(self) -> None:
         latency = number("network.latency_s", self.latency_s, 0, 3600)
         name = "network.bandwidth_bytes_per_s"
-        bandwidth = number(name, self.bandwidth_bytes_per_s, 0, 1e18, open_low=True)
+        bandwidth = number(name, self.bandwidth_bytes_per_s, 0.001, 1e18)
         put(self, latency_s=latency, bandwidth_bytes_per_s=bandwidth)
         if self.gradient_bytes is not None:
             size = number("network.gradient_bytes", self.gradient_bytes, 0, 1e15, open_low=True)

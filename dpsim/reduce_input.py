@@ -64,6 +64,9 @@ def _counts(rows: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
         table.append([whole(f"{where}[{k}]", v, 0, MAX_TOKENS) for k, v in enumerate(cells)])
         if len(table) * len(cells) > MAX_CELLS:
             raise InputError("valid_tokens", f"must have at most {MAX_CELLS} entries", len(rows))
+    total = sum(map(sum, table))
+    if total > MAX_TOKENS:
+        raise InputError("valid_tokens", f"must add up to at most {MAX_TOKENS}", total)
     return np.array(table, np.int64)
 
 

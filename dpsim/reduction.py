@@ -114,11 +114,11 @@ def norm(vector: Floats) -> float:
 
 
 def relative_l2_error(value: Floats, reference: Floats) -> float | None:
-    """|value - reference| / |reference|; None where the reference is zero and the value is not."""
+    """|value - reference| / |reference|; None where that is no finite number, as against a zero reference."""
     size, gap = norm(reference), norm(value - reference)
     if size == 0:
         return 0.0 if gap == 0 else None
-    return gap / size
+    return gap / size if size > gap * 1e-300 else None
 
 
 def cosine(value: Floats, reference: Floats) -> float | None:

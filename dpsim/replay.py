@@ -64,9 +64,6 @@ def _counted(algorithm: str, world_size: int, elements: int) -> list[Ints]:
 def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
     """The all-reduces of one step in the order in which they ran."""
     scenario, events = trace.scenario, trace.events
-    receives = np.flatnonzero(events.kind == RECEIVE)
-    number = {int(event): i for i, event in enumerate(receives)}
-    stops = np.concatenate([[0], trace.payload_stops])
     made = buckets(scenario, step)
     each = scenario.buckets.sync_every_micro_batch
     windows = range(max(scenario.micro_batches)) if each else (NONE,)
@@ -82,7 +79,7 @@ def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
             brought = window[:, made[b].start : made[b].stop]
         key = (scenario.collective, scenario.world_size, brought.shape[1])
         rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
-        payloads = [trace.payload[stops[number[int(e)]] : stops[number[int(e)] + 1]] for e in rows]
+        payloads = [trace.payload_of(e) for e in rows.tolist()]
         arrivals = _arrivals(_schedule(*key), _counted(*key), brought, rows, payloads)
         told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals)))
     return told

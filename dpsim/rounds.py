@@ -12,36 +12,42 @@ from dpsim.wording import MINUS, added, number, ranks, vector
 
 
 def brought_lines(trace: Trace, step: int, k: int) -> list[str]:
-    """What rank 0 brings of its micro-batch k."""
-    sums, factor, scaled = _brought(trace, step, 0, k)
-    if factor is None:
-        return [f"gradient sum on rank 0, which travels as it is: {sums}"]
-    return [f"gradient sum on rank 0: {sums}", f"{factor}, what travels: {scaled}"]
+    """The gradient of micro-batch k on the first rank that has one, and what of it travels."""
+    rank = next(r for r, micro in enumerate(trace.scenario.micro_batches) if micro > k)
+    sums, how, travels = _brought(trace, step, rank, k)
+    if how == "as it is":
+        return [f"gradient sum on rank {rank}, which travels as it is: {sums}"]
+    return [f"gradient sum on rank {rank}: {sums}", f"{how}: {travels}"]
 
 
 def brought_details(trace: Trace, step: int, k: int) -> list[str]:
-    """What every rank that has a micro-batch k brings of it."""
+    """The same for every rank that has a micro-batch k."""
     lines = []
     for rank, micro in enumerate(trace.scenario.micro_batches):
         if micro > k:
-            sums, factor, scaled = _brought(trace, step, rank, k)
-            rest = "travels as it is" if factor is None else f"{factor}, {scaled} travels"
+            sums, how, travels = _brought(trace, step, rank, k)
+            rest = "travels as it is" if how == "as it is" else f"{how}: {travels}"
             lines.append(f"rank {rank}: gradient sum {sums}, {rest}")
     return lines
 
 
-def _brought(trace: Trace, step: int, rank: int, k: int) -> tuple[str, str | None, str]:
-    """The gradient sum of a micro-batch, what is done to it before it travels, and what travels."""
+def _brought(trace: Trace, step: int, rank: int, k: int) -> tuple[str, str, str]:
+    """The gradient sum of a micro-batch, what is done with it, and what comes of that."""
     scenario = trace.scenario
-    k = min(k, scenario.micro_batches[rank] - 1)
+    micro, each = scenario.micro_batches[rank], scenario.buckets.sync_every_micro_batch
     table = reduction(scenario.reduction, trace.valid_tokens[step], scenario.micro_batches)
     before = float(table.before[rank, k])
     clipped = scenario.optimizer.clip == "before" and scenario.optimizer.clip_norm is not None
-    factor = None if before == 1 and not clipped else f"times {number(before)}"
-    if factor is not None and clipped:
-        factor += " and clipped on the rank"
-    sums, scaled = trace.gradient_sums[step, rank, k], trace.scaled[step, rank, k]
-    return vector(sums.tolist()), factor, vector(scaled.tolist())
+    sums, scaled = trace.gradient_sums[step, rank, k], trace.scaled[step, rank]
+    factor = "" if before == 1 and not clipped else f"times {number(before)}"
+    factor += " and clipped on the rank" if clipped else ""
+    if each or micro == 1:
+        how, result = (f"{factor}, what travels" if factor else "as it is"), scaled[k]
+    elif k + 1 < micro:
+        how, result = f"{factor + ', ' if factor else ''}added up so far", scaled[: k + 1].sum(axis=0)
+    else:
+        how, result = f"all {micro} micro-batches together, what travels", scaled.sum(axis=0)
+    return vector(sums.tolist()), how, vector(result.tolist())
 
 
 def transfer(part: AllReduce, row: int) -> str:
@@ -51,7 +57,7 @@ def transfer(part: AllReduce, row: int) -> str:
     payload, held, now = (vector(v.tolist()) for v in (arrival.payload, arrival.held, arrival.now))
     chunk = "the whole vector" if len(schedule.bounds) == 2 else f"chunk {schedule.chunk[row]}"
     if not arrival.adds:
-        return f"Rank {source} sends {chunk}, finished at {payload}, to rank {rank}, which keeps it."
+        return f"Rank {source} sends {chunk}, complete with {payload}, to rank {rank}, which keeps it."
     inside = np.flatnonzero(arrival.payload_counts).tolist()
     made = "its own" if inside == [source] else f"made of {ranks(inside)}"
     there = np.flatnonzero(arrival.counts - arrival.payload_counts).tolist()

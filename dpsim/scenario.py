@@ -66,7 +66,8 @@ class Scenario:
     buckets: Buckets = field(default_factory=Buckets)
 
     def __post_init__(self) -> None:
-        text("name", self.name, 64)
+        if not text("name", self.name, 64).strip():
+            raise InputError("name", "must not be blank", self.name)
         text("title", self.title, 200)
         put(self, seed=whole("seed", self.seed, 0, 2**32 - 1))
         put(self, steps=whole("steps", self.steps, 1, MAX_STEPS))

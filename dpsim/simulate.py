@@ -12,7 +12,7 @@ from dpsim.batch import global_batch
 from dpsim.checks import InputError
 from dpsim.collectives import Schedule, build, run_values
 from dpsim.model import initial_parameters, local_sums
-from dpsim.optimizer import clip, clip_factor, initial_state
+from dpsim.optimizer import clip, clip_factor, initial_state, norms
 from dpsim.optimizer import step as optimizer_step
 from dpsim.reduction import NEEDS_COUNT, Reduction, reduction
 from dpsim.scenario import Scenario
@@ -53,12 +53,26 @@ def _most_rows(algorithm: str, size: int) -> int:
     return 2 * size * (size - 1)  # ring; halving-doubling has no more
 
 
+# Logits that the run and the comparison's trajectories may compute; ten million are about a second of work.
+MAX_WORK = 50_000_000
+TRAJECTORIES = 8  # the run, one device, five schemes, an own table
+
+
 def check_size(scenario: Scenario) -> None:
     """InputError where the trace would be too large to hold."""
     events = count_events(scenario)
     if events > MAX_EVENTS:
         rule = f"must have at most {MAX_EVENTS} events (ranks x rounds x buckets x steps)"
         raise InputError("scenario", rule, events)
+    batch, model = scenario.batch, scenario.model
+    if batch.lengths is not None:
+        tokens = sum(batch.lengths)
+    else:
+        tokens = sum(map(len, batch.tokens or ())) or batch.count * batch.max_length
+    work = tokens * (model.vocabulary if model.kind != "given" else 1) * scenario.steps * TRAJECTORIES
+    if work > MAX_WORK:
+        rule = f"must need at most {MAX_WORK} logits (tokens x vocabulary x steps x {TRAJECTORIES})"
+        raise InputError("scenario", rule, work)
     per_step = scenario.world_size * scenario.model.size * (2 + 4 * max(scenario.micro_batches))
     if per_step * scenario.steps > MAX_VALUES:
         rule = f"must have at most {MAX_VALUES} numbers (ranks x parameters x micro-batches x steps)"
@@ -140,7 +154,7 @@ def _scaled(scenario: Scenario, table: Reduction, sums: Floats) -> Floats:
     chosen = scenario.optimizer
     if chosen.clip_norm is not None and chosen.clip == "before":
         own = scenario.world_size * table.after * out.sum(axis=1)
-        factor = clip_factor(np.linalg.norm(own, axis=1), chosen.clip_norm)
+        factor = clip_factor(norms(own), chosen.clip_norm)
         out = out * factor[:, None, None]
     return out
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpsim.batch import GlobalBatch
-from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.comparison import Comparison
+from dpsim.contrast import contrast, in_words
+from dpsim.metrics import synchronisations
 from dpsim.reduction import NAMES, reduction
 from dpsim.replay import AllReduce, all_reduces
 from dpsim.rounds import arithmetic, brought_details, brought_lines, rule, transfer
 from dpsim.timeline import COUNT, buckets
 from dpsim.trace import BACKWARD, BARRIER, FORWARD, OPTIMIZER, SCATTER, Ints, Trace
-from dpsim.wording import added, bracketed, duration, listed, number, plural, ranks, vector
+from dpsim.wording import added, bracketed, duration, listed, number, plural, ranks, signed, vector
 
 MOST_TOLD = 16  # ranks that are listed one by one; above, the rule of the round says it for all
 
@@ -54,11 +57,13 @@ class Beat:
 class Teller:
     """Tells one step of `trace`."""
 
-    def __init__(self, trace: Trace, step: int, batch: GlobalBatch) -> None:
+    def __init__(self, trace: Trace, step: int, batch: GlobalBatch, ways: Comparison) -> None:
         self.trace, self.step, self.batch = trace, step, batch
         self.scenario, self.events = trace.scenario, trace.events
         self.size = self.scenario.world_size
-        self.metrics: StepMetrics = step_metrics(trace, step)
+        self.ways = [in_words(line) for line in contrast(trace, step, ways)]
+        self.synced = synchronisations(trace, step)
+        self.wait_s = np.sum([s.wait_s for s in self.synced], axis=0)
         self.valid = trace.valid_tokens[step].sum(axis=1)
         self.tokens = batch.shard_counts(batch.lengths).sum(axis=1)
         self.table = reduction(self.scenario.reduction, trace.valid_tokens[step], self.scenario.micro_batches)
@@ -69,14 +74,14 @@ class Teller:
         """The beats of the step, phase by phase; sort them by their moments."""
         yield self.start()
         yield self.scatter()
-        for part in all_reduces(self.trace, self.step):
-            if part.bucket == COUNT:
-                yield self.count(part)
-            else:
-                yield from self.rounds(part)
+        parts = all_reduces(self.trace, self.step)
+        yield from (self.count(part) for part in parts if part.bucket == COUNT)
         for k in range(max(self.scenario.micro_batches)):
             yield self.forward(k)
             yield from self.backward(k)
+        for part in parts:
+            if part.bucket != COUNT:
+                yield from self.rounds(part)
         yield from self.barriers()
         yield self.optimizer()
 
@@ -116,9 +121,11 @@ class Teller:
     def start(self) -> Beat:
         count, total = len(self.batch.tokens), int(self.batch.lengths.sum())
         held = vector(self.trace.parameters[self.step, 0].tolist())
-        replicas = "One replica holds" if self.size == 1 else f"All {self.size} replicas hold the same"
+        who = {1: "One replica holds the", 2: "Both replicas hold the same"}
+        replicas = who.get(self.size, f"All {self.size} replicas hold the same")
+        what = "parameter" if self.scenario.model.size == 1 else "parameters"
         sentence = (
-            f"{replicas} parameters, {held}. The global batch has {plural(count, 'sequence')} "
+            f"{replicas} {what}, {held}. The global batch has {plural(count, 'sequence')} "
             f"with {plural(total, 'token')}; {self.batch.valid_total} of them are valid."
         )
         title = "Before the step" if self.trace.steps == 1 else f"Before step {self.step + 1}"
@@ -137,10 +144,11 @@ class Teller:
             else f"from {self.valid[least]} valid (rank {least}) to {self.valid[most]} (rank {most})."
         )
         flat = [i for row in self.batch.assignment for cell in row for i in cell]
-        again = sorted({i for i in flat if flat.count(i) > 1}) if len(flat) > len(set(flat)) else []
+        again = sorted(i for i, times in Counter(flat).items() if times > 1)
         if again:
-            twice = "sequence" if len(again) == 1 else "sequences"
-            text += f" To give every rank the same number, the sampler repeats {twice} {listed(again)}."
+            which = f"{'sequence' if len(again) == 1 else 'sequences'} {listed(again)}"
+            which = which if len(again) <= 8 else f"{len(again)} sequences"
+            text += f" To give every rank the same number, the sampler repeats {which}."
         details = [
             f"rank {r}: "
             + "; ".join(
@@ -185,9 +193,9 @@ class Teller:
         first = here[0]
         if self.scenario.model.kind == "given":
             pairs = zip(trace.parameters[t, first], trace.gradient_sums[t, first, k], strict=True)
-            terms = [f"{number(a)} × {bracketed(b)}" for a, b in list(pairs)[:4]]
-            more = " + …" if self.scenario.model.size > 4 else ""
-            sums = [f"loss sum on rank {first}: θ · S = {' + '.join(terms)}{more} = {number(loss[first])}"]
+            terms = [f"{signed(a)} × {bracketed(b)}" for a, b in list(pairs)[:4]]
+            written = " ".join(terms).removeprefix("+ ") + (" + …" if self.scenario.model.size > 4 else "")
+            sums = [f"loss sum on rank {first}: θ · S = {written} = {number(loss[first])}"]
         else:
             sums = [
                 f"loss sum on rank {first}: Σ −log p(label) over {plural(int(valid[first]), 'valid token')}"
@@ -198,6 +206,8 @@ class Teller:
             f"Every rank sums the loss over its own valid tokens: {number(loss[first])} over "
             f"{valid[first]} on rank {first}. No rank has seen another's tokens."
         )
+        if self.scenario.model.kind == "given":
+            sentence += " (Here the loss is simply θ · S, so that its gradient is the S that was given.)"
         return self.beat(
             f"forward{self.window(k)}",
             f"Forward{self.ordinal(k)}: the loss on every rank",
@@ -218,6 +228,7 @@ class Teller:
         if len(made) == 1 or (self.events.bucket[rows] < 0).all():
             yield self.whole_backward(k, rows)
             return
+        syncing = self.scenario.buckets.sync_every_micro_batch or k + 1 == max(self.scenario.micro_batches)
         for b in sorted(set(self.events.bucket[rows].tolist())):
             own = rows[self.events.bucket[rows] == b]
             done = ", ".join(made[b].names) if b >= 0 else "all"
@@ -227,23 +238,28 @@ class Teller:
                 if b >= 0
                 else "Some ranks still accumulate: their gradient stays at home in this micro-batch."
             )
-            last = b == len(made) - 1
+            last = syncing and b == len(made) - 1
             yield self.beat(
                 f"backward{self.window(k)}" + (f".b{b}" if b >= 0 else ""),
                 f"Backward{self.ordinal(k)}" + (f": bucket {b + 1} of {len(made)}" if b >= 0 else ""),
                 self.ended(own),
-                sentence + (f" {self.arrival()}" if last else ""),
+                sentence + (f" {self.arrival(k)}" if last else ""),
                 brought_lines(self.trace, self.step, k),
                 self.each_rank(brought_details(self.trace, self.step, k)) if last else [],
             )
 
     def whole_backward(self, k: int, rows: Ints) -> Beat:
-        synced = bool((self.events.bucket[rows] >= 0).any())
-        sentence = (
-            f"Every rank has the gradient sum over its own valid tokens. {self.arrival()}"
-            if synced
-            else "The gradient sum stays on its rank: nothing travels before the last micro-batch."
-        )
+        micro, each = self.scenario.micro_batches, self.scenario.buckets.sync_every_micro_batch
+        later = len(buckets(self.scenario, 1))
+        if each or k + 1 == max(micro):
+            sentence = f"Every rank has the gradient sum over its own valid tokens. {self.arrival(k)}"
+        elif k + 1 in micro:
+            through = ranks([r for r, n in enumerate(micro) if n == k + 1])
+            sentence = f"The others still accumulate, while this was the last micro-batch of {through}."
+        else:
+            sentence = "The gradient sum stays on its rank: nothing travels before the last micro-batch."
+        if self.step == 0 and later > 1:
+            sentence += f" The very first backward uses one bucket; from the next step on there are {later}."
         return self.beat(
             f"backward{self.window(k)}",
             f"Backward{self.ordinal(k)}: a gradient on every rank",
@@ -253,8 +269,9 @@ class Teller:
             self.each_rank(brought_details(self.trace, self.step, k)),
         )
 
-    def arrival(self) -> str:
-        wait = self.metrics.wait_s
+    def arrival(self, k: int) -> str:
+        """Who is last at the barrier behind micro-batch k."""
+        wait = next(s.wait_s for s in self.synced if s.micro_batch in (k, -1))
         late = np.flatnonzero(wait == 0).tolist()
         if self.size == 1:
             return "There is nobody to wait for."
@@ -301,9 +318,14 @@ class Teller:
         for k in windows:
             own = rows[self.events.micro_batch[rows] == k]
             last = k == windows[-1]
-            waited = float(self.metrics.wait_s.sum())
+            waited = float(self.wait_s.sum())
             sentence = "Every rank holds the same sum, and no rank goes on before the last one is done."
-            if last and waited > 0:
+            if last and self.trace.undefined[self.step]:
+                sentence += " But this sum is not used: there is no mean."
+            late = np.flatnonzero(self.wait_s == 0).tolist()
+            if last and waited > 0 and len(late) == 1:
+                sentence += f" The others have waited {duration(waited)} in all for rank {late[0]}."
+            elif last and waited > 0:
                 sentence += f" Together the ranks have waited {duration(waited)}."
             yield self.beat(
                 f"barrier{self.window(k)}",
@@ -311,9 +333,7 @@ class Teller:
                 self.ended(own),
                 sentence if self.size > 1 else "One rank alone has nobody to wait for.",
                 self.reduced_lines() if last else [],
-                self.each_rank(
-                    [f"rank {r} waited {duration(float(w))}" for r, w in enumerate(self.metrics.wait_s)]
-                )
+                self.each_rank([f"rank {r} waited {duration(float(w))}" for r, w in enumerate(self.wait_s)])
                 if last
                 else [],
             )
@@ -341,13 +361,13 @@ class Teller:
                 f"The optimizer step is skipped: the {name} is undefined, since {trace.undefined[t]}. "
                 f"The parameters stay as they are."
             )
-            return self.beat("optimizer", "Optimizer: skipped", barrier, sentence, [], [])
+            return self.beat("optimizer", "Optimizer: skipped", barrier, sentence, [], self.ways)
         before, after = trace.parameters[t, 0], trace.parameters[t + 1, 0]
         chosen, rate = self.scenario.optimizer, number(self.scenario.optimizer.learning_rate)
         plain = chosen.kind == "sgd" and (chosen.clip_norm is None or chosen.clip == "before")
         lines = [
             (
-                f"θ{i}: {number(a)} − {rate} × {number(g)} = {number(b)}"
+                f"θ{i}: {number(a)} − {rate} × {bracketed(g)} = {number(b)}"
                 if plain
                 else f"θ{i}: {number(a)} becomes {number(b)} (gradient {number(g)}, rate {rate})"
             )
@@ -355,9 +375,10 @@ class Teller:
         ]
         how = {"sgd": "θ′ = θ − rate × g", "momentum": "SGD with momentum", "adam": "Adam"}[chosen.kind]
         clip = ", the gradient clipped first" if chosen.clip_norm and chosen.clip == "after" else ""
-        replicas = "The replica takes" if self.size == 1 else f"All {self.size} replicas take"
+        who = {1: "The replica takes its", 2: "Both replicas take the same"}
+        replicas = who.get(self.size, f"All {self.size} replicas take the same")
         sentence = (
-            f"{replicas} the same step ({how}{clip}): {vector(before.tolist())} becomes "
+            f"{replicas} step ({how}{clip}): {vector(before.tolist())} becomes "
             f"{vector(after.tolist())}" + (", and they stay equal." if self.size > 1 else ".")
         )
-        return self.beat("optimizer", "Optimizer step", self.ended(rows), sentence, lines, [])
+        return self.beat("optimizer", "Optimizer step", self.ended(rows), sentence, lines, self.ways)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsim.checks import InputError, choice, shown
+from dpsim.checks import InputError, choice, read_text, shown
 from dpsim.forms import from_dict, to_dict
 from dpsim.scenario import Scenario
 
@@ -52,12 +53,24 @@ class Events:
     def __len__(self) -> int:
         return len(self.step)
 
-    def where(self, **equal: int) -> Ints:
-        """Numbers of the events whose columns equal these values, in order."""
-        mask = np.ones(len(self), bool)
+    def where(self, *, step: int | None = None, **equal: int) -> Ints:
+        """Numbers of the events, of one step or of all, whose columns equal these values, in order."""
+        rows: Ints = np.arange(len(self)) if step is None else self._rows_of_steps[step]
+        mask = np.ones(len(rows), bool)
         for name, value in equal.items():
-            mask &= getattr(self, name) == value
-        return np.flatnonzero(mask)
+            mask &= getattr(self, name)[rows] == value
+        chosen: Ints = rows[mask]
+        return chosen
+
+    @cached_property
+    def _rows_of_steps(self) -> list[Ints]:
+        order = np.argsort(self.step, kind="stable")
+        return np.split(order, np.searchsorted(self.step[order], np.arange(1, self.step.max() + 1)))
+
+    @cached_property
+    def receive_number(self) -> Ints:
+        """For every event how many receives stand before it: the place of its payload, if it is one."""
+        return np.cumsum(self.kind == RECEIVE) - (self.kind == RECEIVE)
 
 
 COLUMNS = tuple(f.name for f in fields(Events))
@@ -107,6 +120,12 @@ class Trace:
     def gradient(self, step: int) -> Floats | None:
         """The gradient of one step (P), the same on every replica; None where it is undefined."""
         return None if self.undefined[step] else self.reduced[step, 0]
+
+    def payload_of(self, receive: int) -> Floats:
+        """What one receive event brought."""
+        number = int(self.events.receive_number[receive])
+        start = int(self.payload_stops[number - 1]) if number else 0
+        return self.payload[start : int(self.payload_stops[number])]
 
     def step_window(self, step: int) -> tuple[float, float]:
         """When a step starts and ends, in seconds."""
@@ -283,14 +302,7 @@ def save(trace: Trace, path: str | Path) -> None:
 
 def load(path: str | Path) -> Trace:
     """The trace in the file at `path`."""
-    file = Path(path)
-    if not file.is_file() or file.stat().st_size > MAX_TRACE_BYTES:
-        rule = f"must be a file that exists, of at most {MAX_TRACE_BYTES} bytes"
-        raise InputError("trace", rule, str(path))
-    try:
-        return from_json(file.read_text("utf-8"))
-    except UnicodeDecodeError:
-        raise InputError("trace", "must be UTF-8 text", str(path)) from None
+    return from_json(read_text("trace", path, MAX_TRACE_BYTES))
 
 
 def to_perfetto(trace: Trace) -> str:

@@ -62,12 +62,14 @@ def vector(values: Sequence[float], most: int = 4) -> str:
 
 
 def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
-    for size, name in units:
-        if value >= size:
-            return f"{value / size:.3g} {name}"
+    """`value` with three digits in the largest unit that leaves at least 1 before the point."""
     if value == 0:
         return "0"
-    return f"{value / units[-1][0]:.3g} {units[-1][1]}"
+    for scale, name in units:
+        count = float(f"{value / scale:.3g}")  # rounding may lift it into the next unit
+        if count >= 1:
+            return f"{count:.3g} {name}" if count < 1000 else f"{number(count)} {name}"
+    return f"{number(float(f'{value / units[-1][0]:.3g}'))} {units[-1][1]}"
 
 
 def duration(seconds: float) -> str:

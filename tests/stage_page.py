@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
+from dpsim.beats import Beat, beats
+from dpsim.comparison import compare
+from dpsim.forms import preset
+from dpsim.simulate import simulate
+
 expect.set_options(timeout=20_000)
 
-# What is on a canvas: its inked pixels, its colours, and a number that changes when the picture does.
-CANVAS = """(canvas) => {
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+# What is on a canvas from a share of its width on: its inked pixels, its colours, and a number that changes
+# when the picture does.
+CANVAS = """(canvas, start) => {
+  const from = Math.round(start * canvas.width);
+  const { data } = canvas.getContext("2d").getImageData(from, 0, canvas.width - from, canvas.height);
   const colours = new Set();
   let [inked, hash] = [0, 0];
   for (let i = 0; i < data.length; i += 4) {
@@ -83,25 +91,26 @@ CONTRASTS = """(stage) => {
 CUT_OFF = """(stage) => {
   const wrong = [];
   const name = (node) => `<${node.tagName.toLowerCase()} class="${node.getAttribute("class") ?? ""}">`;
+  const span = ({ left, right }) => `${left.toFixed(1)} to ${right.toFixed(1)}`;
   const width = document.documentElement.clientWidth;
   for (const node of stage.querySelectorAll("*")) {
     const box = node.getBoundingClientRect();
     if (!box.width || !box.height || !node.checkVisibility({ visibilityProperty: true })) continue;
-    if (box.left < -1 || box.right > width + 1) wrong.push(`${name(node)} at ${box.left} to ${box.right} of ${width}`);
+    if (box.left < -1 || box.right > width + 1) wrong.push(`${name(node)} at ${span(box)} of ${width}`);
   }
   const walker = document.createTreeWalker(stage, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const holder = walker.currentNode.parentElement;
-    const span = document.createRange();
-    span.selectNodeContents(walker.currentNode);
-    const text = span.getBoundingClientRect();
+    const range = document.createRange();
+    range.selectNodeContents(walker.currentNode);
+    const text = range.getBoundingClientRect();
     const around = holder.closest("b, i, h2, h3, p, code, .cell, .card, .say, .hand, button, .side")?.closest(
       ".cell, .card, .say, .hand, button, .side",
     );
     if (!around || !text.width || !holder.checkVisibility({ visibilityProperty: true })) continue;
     const box = around.getBoundingClientRect();
     if (text.left < box.left - 1 || text.right > box.right + 1 || text.bottom > box.bottom + 1)
-      wrong.push(`"${holder.textContent.trim()}" leaves its ${name(around)}`);
+      wrong.push(`"${holder.textContent.trim()}" at ${span(text)} leaves ${name(around)} at ${span(box)}`);
   }
   const cards = [...stage.querySelectorAll(".card")].map((card) => card.getBoundingClientRect());
   cards.forEach((a, i) =>
@@ -136,6 +145,7 @@ class Stage:
         self.matrix = self.root.locator("canvas.matrix")
         self.cards = self.root.locator(".card")
         self.alerts = page.get_by_test_id("stAlert")
+        self.title = page.locator("[data-heading-text]").first
         self.control = page.get_by_role("combobox", name="Scenario")
         self.text = page.get_by_test_id("stExpander")
         page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
@@ -192,6 +202,15 @@ class Stage:
         """The place along the list of beats: 4 at rest on beat 4, 3.5 on the way to it."""
         return float(self.slider.input_value())
 
+    def last(self) -> int:
+        """The place of the last beat."""
+        return int(self.slider.get_attribute("max") or 0)
+
+    def go(self, beat: int) -> None:
+        """Go to a beat with the slider and wait until the stage rests there."""
+        self.slider.fill(str(beat))
+        self.at(beat)
+
     def key(self, *keys: str) -> None:
         """Press keys while the stage has the focus."""
         self.root.focus()
@@ -214,11 +233,12 @@ class Stage:
         assert box is not None
         return box["x"] + box["width"] / 2
 
-    def choose(self, preset: str) -> None:
+    def choose(self, name: str) -> None:
         """Choose a preset with the control of the page."""
+        title = preset(name).title
         self.control.click()
-        self.control.fill(preset)
-        self.page.get_by_role("option", name=preset, exact=True).click()
+        self.control.fill(title)
+        self.page.get_by_role("option", name=title, exact=True).click()
 
     def asked(self, key: str) -> str | None:
         """A value in the address bar."""
@@ -231,9 +251,10 @@ class Stage:
         return found
 
 
-def picture(canvas: Locator) -> dict[str, Any]:
-    """What is on a canvas: `inked` pixels and their `share`, its `colours`, a `hash` of it."""
-    found = canvas.evaluate(CANVAS)
+def picture(canvas: Locator, start: float = 0.0) -> dict[str, Any]:
+    """What is on a canvas, from a share of its width on: `inked` pixels and their `share`, its `colours`, a
+    `hash` of it."""
+    found = canvas.evaluate(CANVAS, start)
     assert isinstance(found, dict)
     return found
 
@@ -241,3 +262,14 @@ def picture(canvas: Locator) -> dict[str, Any]:
 def query(**keys: str) -> str:
     """A query for `Stage.open`."""
     return "&".join(f"{key}={quote(value)}" for key, value in keys.items())
+
+
+@lru_cache
+def told(name: str = "first-screen") -> tuple[Beat, ...]:
+    """The beats of a preset."""
+    return beats(simulate(preset(name)), compare(preset(name)))
+
+
+def number_of(beat: str, name: str = "first-screen") -> int:
+    """A beat's place in its preset, by its id."""
+    return [b.id for b in told(name)].index(beat)

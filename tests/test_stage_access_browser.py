@@ -8,11 +8,7 @@ from collections.abc import Callable
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from stage_page import CONTRASTS, Stage, query
-
-from dpsim.beats import beats
-from dpsim.forms import preset
-from dpsim.simulate import simulate
+from stage_page import CONTRASTS, Stage, query, told
 
 pytestmark = pytest.mark.browser
 
@@ -20,8 +16,13 @@ Visit = Callable[..., Stage]
 
 PHONE = {"width": 390, "height": 844}
 LOWEST_CONTRAST = 4.5
-ODD_TITLE = r"$x$ <b>bold</b> `_a_` ~~s~~ \ :smile: [l](http://x) :material/home: :red[r] **b** &amp; # 1. - x"
-LAST = len(beats(simulate(preset("first-screen")))) - 1
+ODD_TITLES = {
+    "markdown": r"$x$ <b>bold</b> `_a_` ~~s~~ \ :smile: [l](http://x) :red[r] **b** &amp; # 1. - x | y",
+    "icon": "a :material/home: icon",
+    "arrows": "a -> b -- c >= d",
+    "address": "http://example.org and www.example.org and a@example.org",
+}
+LAST = len(told()) - 1
 
 
 def test_reduced_motion_jumps_from_beat_to_beat(visit: Visit) -> None:
@@ -45,15 +46,15 @@ def test_reduced_motion_jumps_from_beat_to_beat(visit: Visit) -> None:
         assert len(shown) <= 1, f"beat {beat + 1} moves"
 
 
-@pytest.mark.parametrize("name", ["first-screen", "accumulation", "empty-rank", "overlap", "ring-8", "ring-64"])
+@pytest.mark.parametrize("name", ["first-screen", "overlap", "ring-8", "ring-64"])
 def test_nothing_is_cut_off_on_a_narrow_screen(visit: Visit, name: str) -> None:
     stage = visit(query(preset=name), viewport=PHONE)
-    last = int(stage.slider.get_attribute("max") or 0)
+    main = stage.page.get_by_test_id("stMain")
+    last = stage.last()
     for beat in (0, last // 2, last):
-        stage.slider.fill(str(beat))
-        stage.at(beat)
+        stage.go(beat)
         assert stage.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        assert stage.page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth - main.clientWidth") <= 0
+        assert main.evaluate("(main) => main.scrollWidth <= main.clientWidth")
         assert stage.cut_off() == []
 
 
@@ -79,18 +80,16 @@ def test_everything_can_be_reached_on_a_narrow_screen(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["first-screen", "ring-8"])
-def test_every_text_of_the_stage_has_contrast(visit: Visit, scheme: str, name: str) -> None:
-    stage = visit(query(preset=name), color_scheme=scheme)
+def test_every_text_of_the_stage_has_contrast(visit: Visit, scheme: str) -> None:
+    stage = visit(query(preset="ring-8"), color_scheme=scheme)
     assert (stage.root.get_attribute("data-dark") is not None) == (scheme == "dark")
-    last = int(stage.slider.get_attribute("max") or 0)
-    for beat in (0, 4, 6, last):
-        stage.slider.fill(str(beat))
-        stage.at(beat)
+    faint = set()
+    for beat in (0, 4, 6, 11, 13, stage.last()):
+        stage.go(beat)
         found = stage.root.evaluate(CONTRASTS)
         assert len(found) > 60
-        faint = sorted({f"{text}: {ratio:.2f}" for text, ratio in found if ratio < LOWEST_CONTRAST})
-        assert not faint, f"beat {beat + 1}"
+        faint |= {f"{text}: {ratio:.2f}" for text, ratio in found if ratio < LOWEST_CONTRAST}
+    assert not faint
 
 
 @pytest.mark.parametrize(
@@ -104,20 +103,17 @@ def test_every_text_of_the_stage_has_contrast(visit: Visit, scheme: str, name: s
     ids=["light", "dark", "narrow", "ring-64"],
 )
 def test_axe_finds_no_serious_fault(visit: Visit, name: str, options: dict[str, object]) -> None:
-    stage = visit(query(preset=name), **options)
+    stage = visit(query(preset=name, beat="allreduce.b0.r1"), **options)
     stage.text.locator("summary").click()
     expect(stage.text.get_by_text("Optimizer step")).to_be_visible()
-    for key in ("Home", "PageDown"):
-        stage.key(key)
-        stage.rests()
-        found = Axe().run(stage.page).response
-        assert len(found["passes"]) > 10, "axe has looked at the page"
-        faults = [
-            f"{fault['id']} ({fault['impact']}): {[node['target'] for node in fault['nodes']]}"
-            for fault in found["violations"]
-            if fault["impact"] in ("serious", "critical")
-        ]
-        assert not faults, "\n".join(faults)
+    found = Axe().run(stage.page).response
+    assert len(found["passes"]) > 10, "axe has looked at the page"
+    faults = [
+        f"{fault['id']} ({fault['impact']}): {[node['target'] for node in fault['nodes']]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert not faults, "\n".join(faults)
 
 
 def test_the_sentence_is_announced_and_the_pictures_have_names(visit: Visit) -> None:
@@ -125,22 +121,26 @@ def test_the_sentence_is_announced_and_the_pictures_have_names(visit: Visit) -> 
     expect(stage.root).to_have_accessible_name("One data-parallel step, beat by beat")
     expect(stage.sentence).to_have_attribute("aria-live", "polite")
     expect(stage.root.get_by_role("img")).to_have_count(1)
-    expect(stage.lanes).to_have_accessible_name("Timeline of 4 ranks, 15.8 ms per step · 7.07 ms waited in all")
+    expect(stage.lanes).to_have_accessible_name(
+        "Timeline of 4 ranks, 15.8 ms per step · 7.07 ms waited in all"
+    )
 
 
 def test_the_beats_are_on_the_page_as_text(visit: Visit) -> None:
     stage = visit()
     stage.text.locator("summary").click()
-    for beat in beats(simulate(preset("first-screen"))):
+    for beat in told():
         for part in (beat.title, beat.sentence):
             expect(stage.text.get_by_text(part).first).to_be_visible()
     assert "\\" not in stage.text.inner_text()
 
 
-def test_a_title_is_shown_as_it_was_typed(visit: Visit) -> None:
-    stage = visit(query(title=ODD_TITLE))
-    expect(stage.page.get_by_text(ODD_TITLE, exact=True)).to_be_visible()
-    expect(stage.page.get_by_role("link", name="l", exact=True)).to_have_count(0)
+@pytest.mark.parametrize("title", ODD_TITLES.values(), ids=ODD_TITLES.keys())
+def test_a_title_is_shown_as_it_was_typed(visit: Visit, title: str) -> None:
+    stage = visit(query(title=title))
+    shown = stage.page.locator("[data-heading-text]").first
+    assert shown.inner_text().strip() == title
+    assert shown.locator("a[target]").count() == 0
 
 
 def test_bad_input_is_told_beside_the_last_good_picture(visit: Visit) -> None:

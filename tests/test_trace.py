@@ -73,7 +73,7 @@ def test_a_truncated_file(part: float, tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(InputError, match=r"^trace: must be a file that exists"):
+        with pytest.raises(InputError, match=r"^trace: must be a file that can be read"):
             load(path)
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"^trace: must be UTF-8 text"):

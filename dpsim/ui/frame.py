@@ -10,7 +10,7 @@ ICON = str(Path(__file__).parent / "icon.png")
 
 # Streamlit's empty header would lie over the first line of the page and swallow clicks there.
 STYLE = """<style>
-.stMainBlockContainer { padding-top: 1rem; padding-bottom: 2rem; }
+.stMainBlockContainer { padding: 1rem clamp(1rem, 3vw, 3rem) 2rem; }
 .stAppHeader { background: none; left: auto; width: 4rem; }
 </style>"""
 

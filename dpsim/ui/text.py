@@ -10,9 +10,14 @@ from dpsim.wording import duration
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:^=<>&])")
 
 
+# What Markdown makes links and typography of whatever is escaped; an unseen word joiner keeps it apart.
+_JOINED = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)|(?<=-)(?=[->])|(?<=<)(?=-)", re.IGNORECASE)
+
+
 def literal(text: str) -> str:
     """`text` so that Markdown shows it as it is: no emphasis, formula, link, emoji or HTML."""
-    escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    apart = _JOINED.sub("\u2060", " ".join(text.split()))
+    escaped = _SPECIAL.sub(r"\\\1", apart)
     return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
 
 

@@ -1,26 +1,15 @@
-"""The stage: one component that owns playback. Its parts are plain files, read at import."""
+"""The stage: one component that owns playback."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-HERE = Path(__file__).parent
-SCRIPTS = ("model.js", "geometry.js", "card.js", "cards.js", "matrix.js", "timeline.js", "stage.js")
-
-
-def script() -> str:
-    """The stage's one ES module: its parts in order; the last one exports."""
-    return "\n".join((HERE / name).read_text("utf-8") for name in SCRIPTS)
-
+from dpsim.ui.stage.files import read, script
 
 _component = st.components.v2.component(
-    "dpsim_stage",
-    html=(HERE / "stage.html").read_text("utf-8"),
-    css=(HERE / "stage.css").read_text("utf-8"),
-    js=script(),
+    "dpsim_stage", html=read("stage.html"), css=read("stage.css"), js=script()
 )
 
 

@@ -12,15 +12,14 @@ function rankColour(rank, dark) {
   return COLOURS[rank % COLOURS.length][dark ? 1 : 0];
 }
 
-// A row of segments, one per rank, coloured where the rank has contributed (and striped where it did twice).
+// A row of slots, one per rank, coloured where the rank has contributed (and split where it did twice).
 function stripes(inside, dark) {
   const width = 100 / inside.length;
   const stops = [];
   [...inside].forEach((times, rank) => {
-    if (times === "0") return;
     const [from, to] = [rank * width, (rank + 1) * width];
     const gap = inside.length > 8 ? 0 : 1;
-    stops.push(`transparent ${from}%`, `${rankColour(rank, dark)} ${from}% calc(${to}% - ${gap}px)`);
+    stops.push(`transparent ${from}%`, `${times === "0" ? "var(--slot)" : rankColour(rank, dark)} ${from}% calc(${to}% - ${gap}px)`);
     stops.push(`transparent calc(${to}% - ${gap}px)`);
     if (times > "1") stops.splice(-1, 0, `transparent ${from + width * 0.4}% ${from + width * 0.6}%`);
   });
@@ -50,8 +49,8 @@ function strip(marks, className = "strip") {
   return row;
 }
 
-function fillChunk(cell, update, dark) {
-  const texts = update ? update.text : ["·"];
+function fillChunk(cell, update, dark, lines = 1) {
+  const texts = update ? update.text : Array.from({ length: lines }, (_, i) => (i ? "\u00a0" : "·"));
   cell.replaceChildren(...texts.map((text) => element("b", "", text)));
   const bar = element("span", "stripes");
   if (update) bar.style.backgroundImage = stripes(update.inside, dark);
@@ -84,7 +83,7 @@ function makeBatch(data, centre) {
 function makeCard(data, rank, r) {
   const node = element("article", "card");
   const header = element("header");
-  header.append(element("b", "", `rank ${r}`), element("span", "", `${rank.valid} valid of ${rank.tokens} tokens`));
+  header.append(element("b", "", `rank ${r}`), element("span", "", rank.says));
   const marks = rank.sequences.flat().map((s) => data.batch[s]);
   const long = marks.some((m) => m.includes("/")) || marks.join("").length > 24;
   const tokens = strip(rank.tokens ? (long ? `${rank.valid}/${rank.tokens}` : marks.join("")) : "");
@@ -96,7 +95,7 @@ function makeCard(data, rank, r) {
   const numbers = element("div", "numbers");
   const chunks = element("div", "line chunks");
   const total = element("span");
-  chunks.append(element("span", "", "gradient, by chunk"), total);
+  chunks.append(element("span", "", `${data.travels}, by chunk`), total);
   const body = element("div");
   node.append(header, tokens, progress, line, numbers, chunks, body);
 
@@ -111,9 +110,10 @@ function makeCard(data, rank, r) {
         const most = data.world > 8 ? 4 : group.chunks > 4 ? 4 : group.chunks;
         box.style.setProperty("--columns", most);
         box.classList.toggle("wide", group.chunks === 1);
-        const made = group.sizes.map((size) => {
+        const made = group.sizes.map((size, chunk) => {
           const cell = element("div", "cell");
-          fillChunk(cell, null, false);
+          cell.lines = group.brought[own][chunk]?.length || 1;
+          fillChunk(cell, null, false, cell.lines);
           if (size) box.append(cell);
           return cell;
         });
@@ -131,8 +131,9 @@ function makeCard(data, rank, r) {
   }
 
   let shown = "";
-  function show(step, own, time, scattered) {
-    const [word, way] = scattered || time > step.start ? statusAt(step, own, time) : ["", 0];
+  function show(step, own, time, scattered, phase) {
+    let [word, way] = scattered || time > step.start ? statusAt(step, own, time) : ["", 0];
+    if (word === "all-reduce" && way >= 1 && (phase === "barrier" || phase === "optimizer")) word = "barrier";
     progress.firstChild.style.transform = `scaleX(${word ? way.toFixed(3) : 0})`;
     const done = time >= step.end;
     const known = time >= step.countedAt ? step.total : "";

@@ -30,26 +30,28 @@ function makeCards(root, model) {
     const world = data.world;
     const card = narrow
       ? Math.min(320, (width - 10) / Math.min(2, world) - 3)
-      : { 1: 320, 2: width * 0.34, 3: width * 0.36, 4: width * 0.335 }[world] ||
+      : { 1: 320, 2: width * 0.34, 3: width * 0.36, 4: width * 0.32 }[world] ||
         width / (world <= 8 ? 3 : world <= 12 ? 4 : 5) - (world <= 8 ? 36 : 16);
     cards.forEach(({ node }) => (node.style.width = `${card}px`));
     if (!shownStep) return;
     cards.forEach(({ node }) => (node.style.height = ""));
     const tall = Math.max(...cards.map(({ node }) => node.offsetHeight));
     // A cross looks most like a ring, if its arms are short and nothing has to pass through its middle.
-    const plus = tall < 185 && data.collective === "ring";
+    const plus = tall < 200 && centre.offsetHeight < tall && data.collective === "ring";
     const places = slots(world, narrow ? Math.min(2, world) : 0, plus);
     const middle = { width: narrow ? width : width - 2 * card - 70 };
     centre.style.width = `${Math.max(120, Math.min(240, middle.width))}px`;
     const top = narrow ? centre.offsetHeight + 14 : 0;
     const rows = new Set(places.map(([, y]) => y)).size;
-    const gap = narrow ? 18 : rows === 2 ? 66 : world === 4 ? 2 : world <= 8 ? 40 : 16;
+    const gap = narrow ? 18 : rows === 2 ? 66 : world === 4 ? -16 : world <= 8 ? 40 : 16; // the arms of the cross interlock
     const height = narrow
       ? top + rows * (tall + gap)
-      : Math.max(rows * tall + (rows - 1) * gap, centre.offsetHeight + 20);
+      : world === 2
+        ? Math.max(tall, centre.offsetHeight + tall / 2 + 44) // the messages pass below the batch
+        : Math.max(rows * tall + (rows - 1) * gap, centre.offsetHeight + 20);
     boxes = places.map(([x, y]) => ({
       x: card / 2 + x * (width - card),
-      y: narrow ? top + y * (tall + gap) + tall / 2 : tall / 2 + y * (height - tall),
+      y: narrow ? top + y * (tall + gap) + tall / 2 : world === 2 ? height - tall / 2 : tall / 2 + y * (height - tall),
       w: card,
       h: tall,
     }));
@@ -62,7 +64,7 @@ function makeCards(root, model) {
     field.style.height = `${height}px`;
     const centreX = world === 1 && !narrow ? 140 : width / 2;
     centre.style.left = `${centreX - centre.offsetWidth / 2}px`;
-    centre.style.top = narrow ? "0" : `${(world === 3 ? height - tall / 2 : height / 2) - centre.offsetHeight / 2}px`;
+    centre.style.top = narrow ? "0" : `${world === 2 ? 0 : (world === 3 ? height - tall / 2 : height / 2) - centre.offsetHeight / 2}px`;
   }
 
   function colour(isDark) {
@@ -82,13 +84,13 @@ function makeCards(root, model) {
     const time = timeAt(model, position);
     state.advance(time, (update) => {
       if (update) paint(update);
-      else cells.forEach((cell) => fillChunk(cell, null, dark));
+      else cells.forEach((cell) => fillChunk(cell, null, dark, cell.lines));
     });
     const scattered = beat.phase !== "start" && !(beat.phase === "scatter" && !resting && time < model.moments[i]);
     batchRows.forEach((row) => {
       row.line.style.setProperty("--owner", scattered ? rankColour(row.owner, dark) : "var(--muted)");
     });
-    cards.forEach((card, r) => card.show(step, r, time, scattered));
+    cards.forEach((card, r) => card.show(step, r, time, scattered, beat.phase));
     const moving = beat.phase === "reduce" || beat.phase === "gather";
     const known = time >= step.countedAt ? step.total : "";
     centre.lastChild.textContent = moving ? beat.title : known;
@@ -108,10 +110,12 @@ function makeCards(root, model) {
     const settled = resting || time >= model.moments[i];
     const shown = new Set();
     const marked = new Set();
+    const sums = new Map();
     step.flights.forEach((flight) => {
       const inAir = flight.start <= time && time < flight.end && !settled;
       const recent = moving && flight.end > before && flight.end <= model.moments[i] && flight.end <= time + 1e-15;
       if (recent) flight.chunks.forEach((chunk) => marked.add(cellKey(flight.g, flight.rank, chunk)));
+      if (recent && flight.sum) sums.set(cellKey(flight.g, flight.rank, flight.chunks[0]), flight.sum);
       if (!inAir && !(recent && settled && !step.groups[flight.g].count)) return;
       shown.add(flight);
       place(flight, inAir ? (time - flight.start) / (flight.end - flight.start) : null);
@@ -134,9 +138,18 @@ function makeCards(root, model) {
     const [rank, , bucket, chunk] = beat.focus || [];
     cells.forEach((cell, key) => {
       cell.classList.toggle("moved", marked.has(key));
+      showSum(cell, settled && marked.has(key) ? sums.get(key) : "");
       const g = step.groups.findIndex((group) => group.bucket === bucket && !group.count);
       cell.classList.toggle("focus", moving && settled && marked.has(key) && key === cellKey(g, rank, chunk));
     });
+  }
+
+  // Above the number that a cell holds now, the sum that it came from.
+  function showSum(cell, sum) {
+    const shownSum = cell.firstChild?.tagName === "SMALL" ? cell.firstChild : null;
+    if ((shownSum?.textContent ?? "") === (sum ?? "")) return;
+    shownSum?.remove();
+    if (sum) cell.prepend(element("small", "", sum));
   }
 
   const deals = new Map();

@@ -29,7 +29,7 @@ function makeMatrix(root, model) {
       if (group.count) return;
       if (!byBucket.has(group.bucket)) {
         byBucket.set(group.bucket, next);
-        next += group.chunks;
+        next += group.sizes.filter(Boolean).length; // a chunk without elements has no column
       }
       columns.set(g, byBucket.get(group.bucket));
     });

@@ -24,6 +24,7 @@ function prepareStep(data, step, number) {
   const updates = [];
   const flights = [];
   step.groups.forEach((group, g) => {
+    group.half = Math.max(0, ...group.round) / 2;
     group.ready.forEach((at, rank) => {
       group.sizes.forEach((size, chunk) => {
         if (!size) return;
@@ -31,6 +32,11 @@ function prepareStep(data, step, number) {
         updates.push({ at, g, rank, chunk, text: group.brought?.[rank][chunk], inside });
       });
     });
+    for (const { rank, at, chunks } of group.added_up ?? []) {
+      chunks.forEach((text, chunk) => {
+        if (group.sizes[chunk]) updates.push({ at, g, rank, chunk, text, inside: oneHot(rank, data.world) });
+      });
+    }
     let flight = null;
     group.round.forEach((round, i) => {
       const [source, rank, chunk] = [group.source[i], group.rank[i], group.chunk[i]];
@@ -42,6 +48,7 @@ function prepareStep(data, step, number) {
       }
       flight = { g, round, source, rank, chunks: [chunk], start: time(group.start[i]), end };
       flight.text = group.came?.[i];
+      flight.sum = group.sums?.[i];
       flight.inside = group.came_from?.[i];
       flights.push(flight);
     });
@@ -52,7 +59,11 @@ function prepareStep(data, step, number) {
   const lastArrival = Math.max(...step.arrivals);
   const overlaps = step.arrivals.some((arrival) => entry < arrival - 1e-12);
   const countedAt = Math.min(...lanes.map((lane) => lane.find(({ kind }) => kind === "forward")?.start ?? 0));
-  return { ...step, number, lanes, updates, flights, lastArrival, overlaps, countedAt };
+  const barrier = Math.max(...lanes.flat().filter((span) => span.kind === "barrier").map((span) => span.end));
+  // Somebody is idle in the all-reduce where the messages of a rank do not fill it.
+  const busy = flights.filter((flight) => flight.end > lastArrival).reduce((sum, f) => sum + 2 * (f.end - f.start), 0);
+  const idles = busy < 2 * lanes.length * (barrier - lastArrival) * 0.999;
+  return { ...step, number, lanes, updates, flights, lastArrival, barrier, idles, overlaps, countedAt };
 }
 
 function oneHot(rank, world) {
@@ -125,21 +136,20 @@ function cellKey(g, rank, chunk) {
   return (g * 4096 + rank) * 4096 + chunk;
 }
 
-// What a rank is doing: [word, how far, 0 to 1].
+// What a rank is doing, or has just done: [word, how far, 0 to 1].
 function statusAt(step, rank, time) {
   const lane = step.lanes[rank];
   for (const span of lane) {
-    if (span.kind !== "barrier" && span.start <= time && time < span.end) {
+    if (span.kind !== "barrier" && span.start < time && time <= span.end) {
       return [span.kind, (time - span.start) / (span.end - span.start)];
     }
   }
   const arrival = step.arrivals[rank];
-  const barrier = Math.max(...lane.filter((span) => span.kind === "barrier").map((span) => span.end));
-  if (time >= step.end && lane.some((span) => span.kind === "optimizer")) return ["optimizer", 1];
-  if (time >= barrier) return ["barrier", 1];
-  if (time >= arrival && time < step.lastArrival) return ["wait", (time - arrival) / (step.lastArrival - arrival)];
-  if (time >= arrival) return ["all-reduce", (time - step.lastArrival) / (barrier - step.lastArrival || 1)];
+  const { barrier } = step;
+  if (time > barrier) return ["barrier", 1];
+  if (time > arrival && time <= step.lastArrival) return ["wait", (time - arrival) / (step.lastArrival - arrival)];
+  if (time > arrival) return ["all-reduce", (time - step.lastArrival) / (barrier - step.lastArrival || 1)];
+  if (time > step.start && time <= step.countedAt) return ["count", 1];
   const past = lane.filter((span) => span.end <= time + 1e-15);
-  if (!past.length) return ["", 0];
-  return [past[past.length - 1].kind, 1];
+  return past.length ? [past[past.length - 1].kind, 1] : ["", 0];
 }

@@ -7,26 +7,28 @@ are documented in `docs/design.md`, where the JavaScript that reads them is desc
 from __future__ import annotations
 
 import hashlib
-import itertools
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dpsim.batch import GlobalBatch, global_batch
 from dpsim.beats import Beat, phase_names
-from dpsim.comparison import Comparison, Outcome
+from dpsim.comparison import Comparison
+from dpsim.contrast import contrast
 from dpsim.metrics import StepMetrics, step_metrics
-from dpsim.reduction import NAMES
-from dpsim.replay import AllReduce, all_reduces
+from dpsim.replay import AllReduce, Arrival, all_reduces
 from dpsim.scenario import MASKED
 from dpsim.timeline import COUNT, buckets
 from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
-from dpsim.wording import duration, number, short, signed, vector
+from dpsim.wording import MINUS, duration, number, plural, short
 
 WITH_NUMBERS = 16  # up to this many ranks are drawn as cards with numbers, more as a matrix
 MOST_ENTRIES = 4  # entries of a chunk that a cell shows with up to four ranks; with more it shows one
 MOST_PARAMETERS = 4
 MOST_STRIP = 24  # tokens that are drawn one by one; a longer strip is drawn as a bar
+
+PLAIN_SUMS = ("token_weighted", "sum_over_world_size")  # reductions under which the sums travel as they are
 
 Data = dict[str, Any]
 
@@ -42,6 +44,7 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
         "title": trace.scenario.title or trace.scenario.name,
         "world": trace.scenario.world_size,
         "numbers": trace.scenario.world_size <= WITH_NUMBERS,
+        "travels": "gradient sum" if trace.scenario.reduction in PLAIN_SUMS else "what travels",
         "phases": [
             {"key": key, "label": label}
             for key, label in phase_names(trace.scenario.collective).items()
@@ -96,7 +99,12 @@ def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
     valid = batch.shard_counts(batch.valid).sum(axis=1)
     tokens = batch.shard_counts(batch.lengths).sum(axis=1)
     return [
-        {"valid": int(valid[r]), "tokens": int(tokens[r]), "sequences": [list(cell) for cell in row]}
+        {
+            "valid": int(valid[r]),
+            "tokens": int(tokens[r]),
+            "says": f"{valid[r]} valid of {plural(int(tokens[r]), 'token')}",
+            "sequences": [list(cell) for cell in row],
+        }
         for r, row in enumerate(batch.assignment)
     ]
 
@@ -113,14 +121,15 @@ def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
     measured = step_metrics(trace, step)
     waits = float(measured.wait_s.sum())
     begun, ended = trace.step_window(step)
+    few = trace.scenario.world_size <= 4
     held, after = (trace.parameters[t, 0, :MOST_PARAMETERS].tolist() for t in (step, step + 1))
     return {
         "start": begun,
         "end": ended,
         "ticks": _ticks(begun, ended),
-        "summary": f"{duration(measured.step_time_s)} per step · {duration(waits)} waited in all",
-        "before": [short(v) for v in held],
-        "after": [short(v) for v in after],
+        "summary": f"{duration(measured.step_time_s)} per step · {duration(waits)} waited for the last",
+        "before": [_parameter(v, few) for v in held],
+        "after": [_parameter(v, few) for v in after],
         "hidden": max(0, trace.scenario.model.size - MOST_PARAMETERS),
         "waits": [duration(float(w)) for w in measured.wait_s],
         "arrivals": [float(a) for a in _arrivals(trace, step)],
@@ -128,8 +137,13 @@ def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
         "total": f"N = {trace.valid_tokens[step].sum()}" if trace.counted[step, 0] >= 0 else "",
         "groups": [_group(trace, step, part, times) for part in all_reduces(trace, step)],
         "buckets": [" ".join(b.names) for b in buckets(trace.scenario, step)],
-        "compare": _compare(trace, step, comparison),
+        "compare": [vars(line) for line in contrast(trace, step, comparison)],
     }
+
+
+def _parameter(value: float, roomy: bool) -> str:
+    exact = number(value)
+    return exact if roomy and len(exact) <= 7 else short(value)
 
 
 def _late(measured: StepMetrics) -> str:
@@ -138,8 +152,8 @@ def _late(measured: StepMetrics) -> str:
     if len(last) == len(measured.wait_s):
         return ""
     if len(last) == 1:
-        return f"Rank {last[0]} is late. It is the one that does not wait."
-    return f"{len(last)} ranks arrive last, together. They do not wait."
+        return f"Rank {last[0]} is late: it does not wait, the others wait for it."
+    return f"{len(last)} ranks arrive last, together: they do not wait."
 
 
 def _ticks(begun: float, ended: float) -> list[list[Any]]:
@@ -158,6 +172,30 @@ def _arrivals(trace: Trace, step: int) -> Any:
     out = np.zeros(trace.scenario.world_size)
     np.maximum.at(out, trace.events.rank[rows], trace.events.end_s[rows])
     return out
+
+
+def _added_up(trace: Trace, step: int, part: AllReduce, bounds: Any) -> list[Data]:
+    """What a rank has accumulated after each micro-batch but its last: [rank, time, chunks as text]."""
+    if part.micro_batch >= 0:
+        return []
+    events, world = trace.events, trace.scenario.world_size
+    kept = []
+    for rank, micro in enumerate(trace.scenario.micro_batches):
+        total = trace.scaled[step, rank].cumsum(axis=0)[:, part.start : part.start + int(bounds[-1])]
+        for k in range(micro - 1):
+            row = events.where(step=step, rank=rank, kind=BACKWARD, micro_batch=k)[-1]
+            chunks = [_entries(total[k, a:b].tolist(), world) for a, b in pairwise(bounds)]
+            kept.append({"rank": rank, "at": float(events.end_s[row]), "chunks": chunks})
+    return kept
+
+
+def _sum(arrival: Arrival) -> str:
+    """What was held plus what came, where a small cell has room for it."""
+    if not arrival.adds or len(arrival.now) > 1:
+        return ""
+    came = float(arrival.payload[0])
+    written = f"{short(arrival.held[0])} {MINUS if came < 0 else '+'} {short(abs(came))}"
+    return written if len(written) <= 8 else ""
 
 
 def _ready(trace: Trace, step: int, part: AllReduce) -> Any:
@@ -201,71 +239,14 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
     if numbers:
         bounds, world = schedule.bounds, schedule.world_size
         data["brought"] = [
-            [_entries(row[low:high].tolist(), world) for low, high in itertools.pairwise(bounds)]
+            [_entries(row[low:high].tolist(), world) for low, high in pairwise(bounds)]
             for row in part.brought
         ]
+        data["added_up"] = _added_up(trace, step, part, bounds) if part.bucket != COUNT else []
         data["now"] = [_entries(a.now.tolist(), world) for a in part.arrivals]
         data["came"] = [_entries(a.payload.tolist(), world) for a in part.arrivals]
+        data["sums"] = [_sum(a) for a in part.arrivals] if world <= 4 else []
         data["came_from"] = [
             "".join(map(str, np.minimum(a.payload_counts, 9).tolist())) for a in part.arrivals
         ]
     return data
-
-
-def _compare(trace: Trace, step: int, comparison: Comparison) -> list[Data]:
-    """Token-weighted, naive and one device, with the arithmetic of the first element."""
-    right, naive = (comparison.schemes[n] for n in ("token_weighted", "mean_of_rank_means"))
-    lines = [
-        ("token_weighted", right, _token_weighted_by_hand(trace, step, right)),
-        ("mean_of_rank_means", naive, _naive_by_hand(trace, step, naive)),
-        ("one_device", comparison.one_device, ""),
-    ]
-    if comparison.chosen not in ("token_weighted", "mean_of_rank_means"):
-        lines.insert(0, (comparison.chosen, comparison.schemes[comparison.chosen], ""))
-    return [
-        {
-            "name": NAMES.get(name, "one device on the whole batch"),
-            "ours": name == comparison.chosen,
-            "hand": hand,
-            "gradient": _gradient(outcome, step),
-            "error": _error(name, outcome, step),
-        }
-        for name, outcome, hand in lines
-    ]
-
-
-def _gradient(outcome: Outcome, step: int) -> str:
-    gradient = outcome.gradient[step]
-    return f"undefined: {outcome.undefined}" if gradient is None else vector(gradient.tolist())
-
-
-def _error(name: str, outcome: Outcome, step: int) -> str:
-    error = outcome.relative_l2_error[step]
-    if name == "one_device" or error is None:
-        return ""
-    return "exact" if error < 1e-12 else f"off by {number(100 * error)} %"
-
-
-def _first_sums(trace: Trace, step: int) -> Any:
-    """The first element of every rank's gradient sum, if all trajectories start from here."""
-    few = trace.scenario.world_size <= MOST_PARAMETERS
-    return trace.gradient_sums[step, :, :, 0].sum(axis=1).tolist() if few and step == 0 else None
-
-
-def _token_weighted_by_hand(trace: Trace, step: int, outcome: Outcome) -> str:
-    sums, gradient = _first_sums(trace, step), outcome.gradient[step]
-    if sums is None or gradient is None:
-        return "Σ S / Σ n"
-    total = int(trace.valid_tokens[step].sum())
-    return f"Σ S / Σ n = {number(sum(sums))} / {total} = {number(gradient[0])}"
-
-
-def _naive_by_hand(trace: Trace, step: int, outcome: Outcome) -> str:
-    sums, gradient = _first_sums(trace, step), outcome.gradient[step]
-    if sums is None or gradient is None:
-        return "mean of S / n"
-    counts = trace.valid_tokens[step].sum(axis=1).tolist()
-    terms = number(sums[0]) + f"/{counts[0]}"
-    for value, count in zip(sums[1:], counts[1:], strict=True):
-        terms += f" {signed(value)}/{count}"
-    return f"({terms}) / {len(counts)} = {number(gradient[0])}"

@@ -64,7 +64,7 @@ function createStage(root, report) {
     if (goal === null || !root.isConnected) return;
     const seconds = previous ? Math.min(0.1, (now - previous) / 1000) : 0;
     previous = now;
-    const beat = model.last > 40 ? 0.45 : 1.5;
+    const beat = model.last > 60 ? 0.6 : 2.4; // seconds: time to read the sentence
     const speed = Number(find(".speed").value) * (goal === model.last ? 1 : 2);
     position = Math.min(goal, position + (seconds * speed) / beat);
     if (looping !== null) {
@@ -112,7 +112,7 @@ function createStage(root, report) {
   }
 
   function tellMath(beat) {
-    const crowded = beat.math.length > 2 || beat.math.some((line) => line.length > 40);
+    const crowded = beat.math.length > 2 || beat.math.some((line) => line.length > 60);
     const lines = beat.math.slice(0, 4).flatMap((line) => {
       const [where, expression] = line.includes(": ") ? [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)] : ["", line];
       if (!where && !line.includes("=")) return [element("span", "label", line)];
@@ -161,6 +161,7 @@ function createStage(root, report) {
     stage.toggleAttribute("data-dark", dark);
     const colours = { ink: style.color, paper: style.getPropertyValue("--st-background-color").trim() || (dark ? "#0e1117" : "#ffffff") };
     views.forEach((view) => view.colour(dark, colours));
+    said = -1; // the words are coloured too
   }
 
   function resize() {
@@ -187,6 +188,8 @@ function createStage(root, report) {
       build();
       views.forEach((view, n) => view.layout(find(n ? ".lanes" : ".field").clientWidth));
       draw();
+      // The keys work at once, unless someone is busy elsewhere on the page.
+      if (document.activeElement === document.body) stage.focus({ preventScroll: true });
     }
     recolour();
     width = 0;
@@ -276,10 +279,15 @@ function createStage(root, report) {
   };
 }
 
-function luminance(colour) {
+// Red, green and blue, 0 to 255, of "#rrggbb" or "rgb(…)".
+function channels(colour) {
   const hex = /^#(..)(..)(..)$/.exec(colour);
-  const parts = hex ? hex.slice(1).map((h) => parseInt(h, 16)) : (colour.match(/[\d.]+/g) ?? [0, 0, 0]).slice(0, 3).map(Number);
-  const [r, g, b] = parts.map((v) => {
+  if (hex) return hex.slice(1).map((h) => parseInt(h, 16));
+  return (colour.match(/[\d.]+/g) ?? [0, 0, 0]).slice(0, 3).map(Number);
+}
+
+function luminance(colour) {
+  const [r, g, b] = channels(colour).map((v) => {
     const s = v / 255;
     return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
   });

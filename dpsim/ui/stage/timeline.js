@@ -1,7 +1,13 @@
 // The timeline: one lane a rank, drawn once a step on a canvas, with a playhead that can be dragged.
 
 // Phases are told apart by lightness and texture, never by hue: [name, share of ink].
-const SHADES = { scatter: 0.1, count: 0.3, forward: 0.2, backward: 0.38, reduce: 0.78, gather: 0.56, optimizer: 1 };
+const SHADES = { scatter: 0.1, count: 0.28, forward: 0.18, backward: 0.34, reduce: 0.76, gather: 0.54, optimizer: 1 };
+
+// A share of ink on paper, opaque, so that pieces that lie on each other look like one.
+function mixed({ ink, paper }, share) {
+  const [a, b] = [channels(ink), channels(paper)];
+  return `rgb(${a.map((v, i) => Math.round(v * share + b[i] * (1 - share))).join(" ")})`;
+}
 
 function makeTimeline(root, model, seek) {
   const { data } = model;
@@ -38,19 +44,19 @@ function makeTimeline(root, model, seek) {
     const hatch = hatching(context);
     const block = (rank, from, to, shade, part = [0, 1]) => {
       const [a, b] = [x(from), x(to)];
-      context.globalAlpha = shade === "hatch" ? 1 : shade;
-      context.fillStyle = shade === "hatch" ? hatch : colours.ink;
+      context.fillStyle = shade === "hatch" ? hatch : mixed(colours, shade);
       const inset = b - a > 3 ? 1 : 0;
       context.fillRect(a, top(rank) + part[0] * tall, Math.max(0.6, b - a - inset), (part[1] - part[0]) * tall);
-      context.globalAlpha = 1;
     };
     const [work, talk] = shown.overlaps ? [[0, 0.56], [0.6, 1]] : [[0, 1], [0, 1]];
     data.ranks.forEach((_, rank) => {
       for (const span of shown.lanes[rank]) {
         if (span.end <= span.start) continue;
-        if (span.kind === "barrier") block(rank, span.start, span.end, "hatch", talk);
-        else block(rank, span.start, span.end, SHADES[span.kind], work);
+        if (span.kind !== "barrier") block(rank, span.start, span.end, SHADES[span.kind], work);
       }
+      const idle = (talk[0] + talk[1]) / 2;
+      const thin = Math.max(0.04, 0.8 / tall);
+      block(rank, shown.lastArrival, shown.barrier, SHADES.scatter * 2.5, [idle - thin, idle + thin]);
       if (shown.arrivals[rank] < shown.lastArrival) block(rank, shown.arrivals[rank], shown.lastArrival, "hatch", work);
       if (tall >= 12 || rank % Math.ceil(12 / tall) === 0) {
         context.fillStyle = colours.ink;
@@ -65,7 +71,7 @@ function makeTimeline(root, model, seek) {
     });
     shown.flights.forEach((flight) => {
       const group = shown.groups[flight.g];
-      const adds = flight.round < Math.max(...group.round) / 2;
+      const adds = flight.round < group.half;
       const shade = group.count ? SHADES.count : adds ? SHADES.reduce : SHADES.gather;
       for (const rank of [flight.source, flight.rank]) block(rank, flight.start, flight.end, shade, talk);
     });
@@ -102,18 +108,23 @@ function makeTimeline(root, model, seek) {
 
   function paintLegend() {
     const has = (kind) => shown.lanes.some((lane) => lane.some((span) => span.kind === kind));
-    const kinds = Object.keys(SHADES).filter((kind) => kind in labels && (kind in { count: 1, reduce: 1, gather: 1 } || has(kind)));
+    const sends = (count) => shown.flights.some((flight) => shown.groups[flight.g].count === count);
+    const talking = { count: true, reduce: true, gather: true };
+    const kinds = Object.keys(SHADES).filter((kind) => kind in labels && (talking[kind] ? sends(kind === "count") : has(kind)));
     const entries = kinds.map((kind) => {
       const entry = element("span", "", "");
       const swatch = element("i");
-      swatch.style.background = colours.ink;
-      swatch.style.opacity = SHADES[kind];
+      swatch.style.background = mixed(colours, SHADES[kind]);
       entry.append(swatch, labels[kind]);
       return entry;
     });
     const wait = element("span");
-    wait.append(element("i", "hatch"), "wait");
-    legend.replaceChildren(...entries, wait);
+    wait.append(element("i", "hatch"), "waits for the last rank");
+    const idle = element("span");
+    const line = element("i", "thin");
+    line.style.background = mixed(colours, SHADES.scatter * 2.5);
+    idle.append(line, "idle in the all-reduce");
+    legend.replaceChildren(...entries, wait, ...(shown.groups.length && shown.idles ? [idle] : []));
   }
 
   function colour(dark, found) {
@@ -143,6 +154,7 @@ function makeTimeline(root, model, seek) {
     seek(positionAt(model, shown.number, time), false);
   };
   box.onpointerdown = (event) => {
+    if (event.button) return;
     box.setPointerCapture(event.pointerId);
     box.onpointermove = drag;
     drag(event);
