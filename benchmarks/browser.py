@@ -96,8 +96,9 @@ def scenarios() -> Iterator[tuple[str, Scenario]]:
 def payload_bytes(scenario: Scenario) -> int:
     """How long the stage's data are as compact JSON."""
     trace = simulate(scenario)
-    told = beats(trace)
-    data = stage_data(trace, told, compare(scenario), told[0].id)
+    ways = compare(scenario)
+    told = beats(trace, ways)
+    data = stage_data(trace, told, ways, told[0].id)
     return len(json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode())
 
 

@@ -70,7 +70,9 @@ class Events:
     @cached_property
     def receive_number(self) -> Ints:
         """For every event how many receives stand before it: the place of its payload, if it is one."""
-        return np.cumsum(self.kind == RECEIVE) - (self.kind == RECEIVE)
+        receives = (self.kind == RECEIVE).astype(np.int64)
+        before: Ints = np.cumsum(receives) - receives
+        return before
 
 
 COLUMNS = tuple(f.name for f in fields(Events))

@@ -145,7 +145,7 @@ class Stage:
         self.matrix = self.root.locator("canvas.matrix")
         self.cards = self.root.locator(".card")
         self.alerts = page.get_by_test_id("stAlert")
-        self.title = page.locator("[data-heading-text]").first
+        self.title = page.locator(".st-key-title .stText")
         self.control = page.get_by_role("combobox", name="Scenario")
         self.text = page.get_by_test_id("stExpander")
         page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))

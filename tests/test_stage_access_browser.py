@@ -3,6 +3,7 @@ odd titles, and nobody else asked for anything."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -22,6 +23,7 @@ ODD_TITLES = {
     "arrows": "a -> b -- c >= d",
     "address": "http://example.org and www.example.org and a@example.org",
 }
+WORD_JOINER = "\u2060"  # invisible; it may keep a text from being read as Markdown
 LAST = len(told()) - 1
 
 
@@ -121,9 +123,7 @@ def test_the_sentence_is_announced_and_the_pictures_have_names(visit: Visit) -> 
     expect(stage.root).to_have_accessible_name("One data-parallel step, beat by beat")
     expect(stage.sentence).to_have_attribute("aria-live", "polite")
     expect(stage.root.get_by_role("img")).to_have_count(1)
-    expect(stage.lanes).to_have_accessible_name(
-        "Timeline of 4 ranks, 15.8 ms per step · 7.07 ms waited in all"
-    )
+    expect(stage.lanes).to_have_accessible_name(re.compile("Timeline of 4 ranks, 15.8 ms per step"))
 
 
 def test_the_beats_are_on_the_page_as_text(visit: Visit) -> None:
@@ -138,9 +138,9 @@ def test_the_beats_are_on_the_page_as_text(visit: Visit) -> None:
 @pytest.mark.parametrize("title", ODD_TITLES.values(), ids=ODD_TITLES.keys())
 def test_a_title_is_shown_as_it_was_typed(visit: Visit, title: str) -> None:
     stage = visit(query(title=title))
-    shown = stage.page.locator("[data-heading-text]").first
-    assert shown.inner_text().strip() == title
-    assert shown.locator("a[target]").count() == 0
+    expect(stage.title).to_be_visible()
+    assert stage.title.inner_text().replace(WORD_JOINER, "").strip() == title
+    assert stage.title.locator("a").count() == 0
 
 
 def test_bad_input_is_told_beside_the_last_good_picture(visit: Visit) -> None:

@@ -10,6 +10,7 @@ from dpsim.comparison import compare
 from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import Scenario, check_app_bounds
 from dpsim.simulate import simulate
+from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame
 from dpsim.ui.stage import stage
 from dpsim.ui.stage.payload import Data, stage_data
@@ -34,7 +35,8 @@ def picture(query: str) -> tuple[Data, str, tuple[str, ...]]:
 def chosen_scenario(name: str, query: dict[str, str]) -> Scenario:
     """The preset called `name`, with what the link says on top."""
     keys = {k: v for k, v in query.items() if k not in NOT_OF_THE_SCENARIO}
-    scenario = check_app_bounds(from_query(keys, base=preset(name)))
+    alone = "preset" not in query and "name" in keys  # a whole scenario in the link needs nothing below it
+    scenario = check_app_bounds(from_query(keys, base=None if alone else preset(name)))
     if count_beats(scenario) > MAX_BEATS:
         rule = f"must have at most {MAX_BEATS} beats in the app (steps x buckets x rounds)"
         raise InputError("scenario", rule, count_beats(scenario))
@@ -66,13 +68,14 @@ def step_page() -> None:
         on_change=_choose,
     )
     data, text, ids = picture(query)
-    heading.markdown(f"#### {literal(data['title'])}")
+    heading.container(key="title").text(data["title"])
     opening = _opening(data["id"], ids, asked.get("beat"), errors)
     for message in errors:
         st.error(literal(message), icon=":material/error:")
     play(data | {"first": opening})
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)
+    take_along(query)
 
 
 def _choose() -> None:

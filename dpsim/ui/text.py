@@ -11,7 +11,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:^=<>&])")
 
 
 # What Markdown makes links and typography of whatever is escaped; an unseen word joiner keeps it apart.
-_JOINED = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)|(?<=-)(?=[->])|(?<=<)(?=-)", re.IGNORECASE)
+_JOINED = re.compile(
+    r"(?<=:)(?=\S)|(?<=www)(?=\.)|(?<=@)|(?<=-)(?=[->])|(?<=<)(?=-)|(?<=[<>~])(?==)", re.IGNORECASE
+)
 
 
 def literal(text: str) -> str:

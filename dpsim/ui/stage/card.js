@@ -110,6 +110,8 @@ function makeCard(data, rank, r) {
         const most = data.world > 8 ? 4 : group.chunks > 4 ? 4 : group.chunks;
         box.style.setProperty("--columns", most);
         box.classList.toggle("wide", group.chunks === 1);
+        const texts = [group.brought.flat(2), group.now.flat()].flat();
+        box.classList.toggle("long", texts.some((text) => text.length > 4));
         const made = group.sizes.map((size, chunk) => {
           const cell = element("div", "cell");
           cell.lines = group.brought[own][chunk]?.length || 1;

@@ -9,7 +9,7 @@ function createStage(root, report) {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   let [data, model, views] = [null, null, []];
   let [position, goal, looping, frame, previous] = [0, null, null, 0, 0]; // looping: a beat of the phase
-  let [said, width] = [-1, 0];
+  let [said, width, walking] = [-1, 0, false];
 
   // `goal` is where playback is heading: null when it rests.
   function seek(to, done = true) {
@@ -44,8 +44,9 @@ function createStage(root, report) {
     else play();
   }
 
-  function run(to) {
+  function run(to, onFoot = false) {
     goal = to;
+    walking = onFoot;
     previous = 0;
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(tick);
@@ -54,10 +55,10 @@ function createStage(root, report) {
 
   // A step on is walked, a step back jumps; a second press before the first has arrived skips to its end.
   function step(by) {
-    const from = goal === null ? position : beatAt(model, position);
+    const from = goal === null ? position : walking ? goal : beatAt(model, position);
     const to = Math.max(0, Math.min(model.last, Math.round(from) + by));
     if (by < 0 || still.matches || goal !== null || to === position) return seek(to);
-    run(to);
+    run(to, true);
   }
 
   function tick(now) {
@@ -65,10 +66,10 @@ function createStage(root, report) {
     const seconds = previous ? Math.min(0.1, (now - previous) / 1000) : 0;
     previous = now;
     const beat = model.last > 60 ? 0.6 : 2.4; // seconds: time to read the sentence
-    const speed = Number(find(".speed").value) * (goal === model.last ? 1 : 2);
+    const speed = Number(find(".speed").value) * (walking ? 2 : 1);
     position = Math.min(goal, position + (seconds * speed) / beat);
     if (looping !== null) {
-      const [first, last] = phaseAround(model, beatAt(model, Math.min(position, looping)));
+      const [first, last] = phaseAround(model, looping);
       if (position >= last) position = Math.max(0, first - 1);
     } else if (position >= goal) {
       goal = null;
@@ -132,7 +133,8 @@ function createStage(root, report) {
         const pill = element("span", "", times > "1" ? `${r} ×${times}` : r);
         if (times !== "0") {
           pill.style.background = pill.style.borderColor = rankColour(r, isDark());
-          pill.style.color = luminance(rankColour(r, isDark())) > 0.36 ? "#10131a" : "#ffffff";
+          // Black on it or white, whichever stands out more: equal at a luminance of 0.18.
+          pill.style.color = luminance(rankColour(r, isDark())) > 0.18 ? "#000000" : "#ffffff";
         }
         return pill;
       }),
