@@ -42,6 +42,16 @@ def short(value: float) -> str:
     return (MINUS if value < 0 else "") + written
 
 
+def tiny(value: float) -> str:
+    """`value` for a very small cell: two decimals at most, and no zero before the point."""
+    size = abs(value)
+    if size < 0.01 or size >= 1e5:
+        return short(value)
+    written = f"{size:.{0 if size >= 10 else 1 if size >= 1 else 2}f}"
+    written = written.rstrip("0").rstrip(".") if "." in written else written
+    return (MINUS if value < 0 else "") + written.removeprefix("0")
+
+
 def bracketed(value: float) -> str:
     """`value` as a factor behind a sign: 3, or (−3)."""
     return f"({number(value)})" if value < 0 else number(value)

@@ -147,7 +147,7 @@ class Stage:
         self.alerts = page.get_by_test_id("stAlert")
         self.title = page.locator(".st-key-title .stText")
         self.control = page.get_by_role("combobox", name="Scenario")
-        self.text = page.get_by_test_id("stExpander")
+        self.text = page.get_by_test_id("stExpander").filter(has_text="The same step as text")
         page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
         page.on("console", self._heard)
         page.on("request", lambda request: self._asked(request.url))

@@ -12,7 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import law
 
-from dpsim.wording import added, bracketed, duration, listed, number, plural, ranks, rate, short, size, vector
+from dpsim.wording import (
+    added,
+    bracketed,
+    duration,
+    listed,
+    number,
+    plural,
+    ranks,
+    rate,
+    short,
+    size,
+    tiny,
+    vector,
+)
 
 NUMBERS = [
     (0, "0"),
@@ -177,3 +190,11 @@ def test_a_vector_shows_its_first_four_entries() -> None:
     assert vector([1, -2.5]) == "[1, −2.5]"
     assert vector([1, 2, 3, 4]) == "[1, 2, 3, 4]"
     assert vector([1, 2, 3, 4, 5]) == "[1, 2, 3, 4, …]"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0, "0"), (0.5, ".5"), (-0.058, "−.06"), (1.94, "1.9"), (-27.4, "−27"), (103, "103"), (0.004, "0.004")],
+)
+def test_a_very_small_cell_gets_two_decimals_and_no_zero_before_the_point(value: float, written: str) -> None:
+    assert tiny(value) == written

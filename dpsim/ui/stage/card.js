@@ -13,7 +13,14 @@ function rankColour(rank, dark) {
 }
 
 // A row of slots, one per rank, coloured where the rank has contributed (and split where it did twice).
+const madeStripes = new Map();
 function stripes(inside, dark) {
+  const key = `${inside}${dark}`;
+  if (!madeStripes.has(key)) madeStripes.set(key, makeStripes(inside, dark));
+  return madeStripes.get(key);
+}
+
+function makeStripes(inside, dark) {
   const width = 100 / inside.length;
   const stops = [];
   [...inside].forEach((times, rank) => {
@@ -49,16 +56,21 @@ function strip(marks, className = "strip") {
   return row;
 }
 
+// Fill a cell, keeping the elements it has: hundreds of them may change within one frame.
 function fillChunk(cell, update, dark, lines = 1) {
   const texts = update ? update.text : Array.from({ length: lines }, (_, i) => (i ? "\u00a0" : "·"));
-  cell.replaceChildren(...texts.map((text) => element("b", "", text)));
-  const bar = element("span", "stripes");
-  if (update) bar.style.backgroundImage = stripes(update.inside, dark);
-  cell.append(bar);
-  cell.classList.toggle("empty", !update);
-  cell.classList.toggle("whole", Boolean(update) && [...update.inside].every((times) => times === "1"));
-  cell.classList.toggle("several", texts.length > 1);
-  cell.classList.toggle("small", texts.some((text) => text.length > 4));
+  if (cell.entries?.length !== texts.length) {
+    cell.entries = texts.map(() => element("b"));
+    cell.bar = element("span", "stripes");
+    cell.replaceChildren(...cell.entries, cell.bar);
+  }
+  texts.forEach((text, i) => (cell.entries[i].textContent = text));
+  cell.bar.style.backgroundImage = update ? stripes(update.inside, dark) : "";
+  const whole = Boolean(update) && !/[^1]/.test(update.inside);
+  const small = texts.some((text) => text.length > 4);
+  cell.className = ["cell", !update && "empty", whole && "whole", texts.length > 1 && "several", small && "small"]
+    .filter(Boolean)
+    .join(" ");
 }
 
 function makeBatch(data, centre) {

@@ -31,7 +31,7 @@ function makeCards(root, model) {
     const card = narrow
       ? Math.min(320, (width - 10) / Math.min(2, world) - 3)
       : { 1: 320, 2: width * 0.34, 3: width * 0.36, 4: width * 0.32 }[world] ||
-        width / (world <= 8 ? 3 : world <= 12 ? 4 : 5) - (world <= 8 ? 36 : 16);
+        width / (world <= 8 ? 3 : 4) - (world <= 8 ? 36 : 30);
     cards.forEach(({ node }) => (node.style.width = `${card}px`));
     if (!shownStep) return;
     cards.forEach(({ node }) => (node.style.height = ""));
@@ -40,10 +40,11 @@ function makeCards(root, model) {
     const plus = tall < 200 && centre.offsetHeight < tall && data.collective === "ring";
     const places = slots(world, narrow ? Math.min(2, world) : 0, plus);
     const middle = { width: narrow ? width : width - 2 * card - 70 };
+    centre.classList.toggle("none", world > 8 && !narrow); // the cards fill the field
     centre.style.width = `${Math.max(120, Math.min(240, middle.width))}px`;
     const top = narrow ? centre.offsetHeight + 14 : 0;
     const rows = new Set(places.map(([, y]) => y)).size;
-    const gap = narrow ? 18 : rows === 2 ? 66 : world === 4 ? -16 : world <= 8 ? 40 : 16; // the arms of the cross interlock
+    const gap = narrow ? 18 : rows === 2 ? 66 : world === 4 ? -16 : world <= 8 ? 40 : 36; // the arms of the cross interlock
     const height = narrow
       ? top + rows * (tall + gap)
       : world === 2
@@ -168,10 +169,11 @@ function makeCards(root, model) {
       if (tile.wire) wires.append(tile.wire);
     }
     const target = boxes[flight.rank];
-    const origin = flight.deal
-      ? { x: centre.offsetLeft + centre.offsetWidth / 2, y: centre.offsetTop + centre.offsetHeight / 2, w: 90, h: 60 }
-      : boxes[flight.source];
-    const [a, b] = anchors(origin, target, { x: field.clientWidth / 2, y: field.clientHeight / 2 });
+    const middle = { x: field.clientWidth / 2, y: field.clientHeight / 2 };
+    const batch = centre.offsetWidth
+      ? { x: centre.offsetLeft + centre.offsetWidth / 2, y: centre.offsetTop + centre.offsetHeight / 2 }
+      : middle;
+    const [a, b] = anchors(flight.deal ? { ...batch, w: 90, h: 60 } : boxes[flight.source], target, middle);
     if (tile.wire) tile.draw(a, b);
     const paired = !flight.deal && answered(flight);
     const stop = paired ? 0.3 : 0.5;

@@ -1,5 +1,11 @@
 // Where the cards stand, and the ways between them.
 
+// A way round a square of sixteen places that visits each once: neighbours on the ring stand side by side.
+const ROUND_TRIP = [
+  [0, 0], [1, 0], [2, 0], [3, 0], [3, 1], [2, 1], [1, 1], [1, 2],
+  [2, 2], [3, 2], [3, 3], [2, 3], [1, 3], [0, 3], [0, 2], [0, 1],
+];
+
 // Where the cards stand: [x, y] of every card's centre as fractions, by the number of ranks.
 function slots(world, columns, plus) {
   if (columns) {
@@ -13,7 +19,8 @@ function slots(world, columns, plus) {
   if (world === 2) return [[0, 0.5], [1, 0.5]];
   if (world === 3) return [[0.5, 0], [1, 1], [0, 1]];
   if (world === 4 && plus) return [[0.5, 0], [1, 0.5], [0.5, 1], [0, 0.5]];
-  const side = world === 4 ? 1 : world <= 8 ? 2 : world <= 12 ? 3 : 4; // the rim of a grid, walked clockwise
+  if (world > 8) return ROUND_TRIP.slice(0, world).map(([column, row]) => [column / 3, row / 3]);
+  const side = world === 4 ? 1 : 2; // the rim of a square, walked clockwise
   const rim = [];
   for (let i = 0; i < side; i++) rim.push([i / side, 0]);
   for (let i = 0; i < side; i++) rim.push([1, i / side]);

@@ -21,7 +21,7 @@ from dpsim.replay import AllReduce, Arrival, all_reduces
 from dpsim.scenario import MASKED
 from dpsim.timeline import COUNT, buckets
 from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
-from dpsim.wording import MINUS, duration, number, plural, short
+from dpsim.wording import MINUS, duration, number, plural, short, tiny
 
 WITH_NUMBERS = 16  # up to this many ranks are drawn as cards with numbers, more as a matrix
 MOST_ENTRIES = 4  # entries of a chunk that a cell shows with up to four ranks; with more it shows one
@@ -102,7 +102,9 @@ def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
         {
             "valid": int(valid[r]),
             "tokens": int(tokens[r]),
-            "says": f"{valid[r]} valid of {plural(int(tokens[r]), 'token')}",
+            "says": f"{valid[r]} valid of {plural(int(tokens[r]), 'token')}"
+            if trace.scenario.world_size <= 8
+            else f"{valid[r]} of {tokens[r]}",
             "sequences": [list(cell) for cell in row],
         }
         for r, row in enumerate(batch.assignment)
@@ -112,7 +114,7 @@ def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
 def _entries(values: Any, world: int) -> list[str]:
     """A chunk's first entries as text, and how many more there are."""
     most = MOST_ENTRIES if world <= 4 else 1
-    texts = [short(v) for v in values[:most]]
+    texts = [tiny(v) if world > 8 else short(v) for v in values[:most]]
     more = len(values) - most
     return [*texts, f"+{more}"] if more > 0 else texts
 
