@@ -5,19 +5,16 @@ Without a folder only the README's two pictures are made, beside this file.
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
+from serving import chromium_path, launched_chromium, no_chromium, served_app  # noqa: E402
+
 README = [("stage", "beat=allreduce.b0.r1", 1280, 812)]
 PAGES = [
     ("start", "", 1280, 812),
@@ -32,30 +29,6 @@ PAGES = [
     ("narrow-8", "preset=ring-8&beat=allreduce.b0.r4", 390, 844),
     ("narrow-64", "preset=ring-64&beat=allreduce.b0.r40", 390, 844),
 ]
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    """The app on a free port; its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    app = subprocess.Popen(
-        [*command, "--server.headless", "true"], cwd=HERE.parent, stdout=subprocess.DEVNULL
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(100):
-            try:
-                urllib.request.urlopen(f"{address}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.2)
-        yield address
-    finally:
-        app.terminate()
-        app.wait()
 
 
 def picture(
@@ -75,15 +48,14 @@ def picture(
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     folder.mkdir(parents=True, exist_ok=True)
-    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
-    with served() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=next(found), args=["--no-sandbox", "--disable-gpu"]
-        )
+    path = chromium_path()
+    if path is None:
+        sys.exit(no_chromium())
+    log = Path(tempfile.mkdtemp()) / "app.log"
+    with served_app(log) as address, launched_chromium(path) as browser:
         for name, query, width, height in README if len(sys.argv) == 1 else PAGES:
             for theme in ("light", "dark"):
                 picture(browser, address, query, (width, height), theme, folder / f"{name}-{theme}.png")
-        browser.close()
 
 
 if __name__ == "__main__":

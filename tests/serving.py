@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -42,20 +43,31 @@ def free_port() -> int:
 def served_app(log: Path) -> Iterator[str]:
     """Serve the app from this clone while the block runs; its URL, without a slash at the end."""
     port = free_port()
-    url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
     command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
+    with served(command, port, log, ROOT) as url:
+        yield url
+
+
+@contextmanager
+def served(
+    command: list[str], port: int, log: Path, folder: Path, environment: dict[str, str] | None = None
+) -> Iterator[str]:
+    """Run a command that serves the app at a port, until the block ends; its URL."""
+    url = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
         try:
             wait_for_health(url, server, log)
             yield url
         finally:
-            server.terminate()
+            os.killpg(server.pid, signal.SIGTERM)  # the command may have started the server as its child
             try:
                 server.wait(10)
             except subprocess.TimeoutExpired:
-                server.kill()
+                os.killpg(server.pid, signal.SIGKILL)
                 server.wait()
 
 
