@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from serving import chromium_path, launched_chromium, no_chromium, served_app  # noqa: E402
+from serving import chromium_path, launched_chromium, no_chromium, served_app
 
-from dpsim.beats import beats  # noqa: E402
-from dpsim.comparison import compare  # noqa: E402
-from dpsim.forms import preset, to_query  # noqa: E402
-from dpsim.scenario import Batch, Model, Scenario  # noqa: E402
-from dpsim.simulate import simulate  # noqa: E402
-from dpsim.ui.stage.payload import stage_data  # noqa: E402
+from dpsim.beats import beats
+from dpsim.comparison import compare
+from dpsim.forms import preset, to_query
+from dpsim.scenario import Batch, Model, Scenario
+from dpsim.simulate import simulate
+from dpsim.ui.stage.payload import stage_data
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -22,12 +22,12 @@ import simpy
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from dpsim.collectives import build, even_bounds  # noqa: E402
-from dpsim.forms import preset  # noqa: E402
-from dpsim.scenario import Network  # noqa: E402
-from dpsim.simulate import simulate  # noqa: E402
-from dpsim.timeline import clock  # noqa: E402
-from dpsim.trace import from_json  # noqa: E402
+from dpsim.collectives import build, even_bounds
+from dpsim.forms import preset
+from dpsim.scenario import Network
+from dpsim.simulate import simulate
+from dpsim.timeline import clock
+from dpsim.trace import from_json
 
 NETWORK = Network(latency_s=5e-6, bandwidth_bytes_per_s=10e9)
 ELEMENT_BYTES = 4.0

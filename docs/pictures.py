@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
-from serving import chromium_path, launched_chromium, no_chromium, served_app  # noqa: E402
+from serving import chromium_path, launched_chromium, no_chromium, served_app
 
 README = [("stage", "beat=allreduce.b0.r1", 1280, 812)]
 PAGES = [
