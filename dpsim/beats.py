@@ -7,10 +7,11 @@ stops at beats, the keys step by them, and the list of beats is the text version
 from __future__ import annotations
 
 from dpsim.batch import global_batch
+from dpsim.beat import PHASES, Beat, Focus
 from dpsim.comparison import Comparison, compare
 from dpsim.network import cost
 from dpsim.scenario import Scenario
-from dpsim.telling import PHASES, Beat, Focus, Teller
+from dpsim.telling import Teller
 from dpsim.timeline import buckets
 from dpsim.trace import Trace
 from dpsim.wording import duration

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpsim.batch import GlobalBatch
+from dpsim.beat import PHASES, Beat, Focus
 from dpsim.comparison import Comparison
 from dpsim.contrast import contrast, in_words
 from dpsim.metrics import synchronisations
@@ -20,38 +20,6 @@ from dpsim.trace import BACKWARD, BARRIER, FORWARD, OPTIMIZER, SCATTER, Ints, Tr
 from dpsim.wording import added, bracketed, duration, listed, number, plural, ranks, signed, vector
 
 MOST_TOLD = 16  # ranks that are listed one by one; above, the rule of the round says it for all
-
-PHASES = {
-    "ring": ("Reduce-scatter", "All-gather"),
-    "halving-doubling": ("Reduce-scatter", "All-gather"),
-    "tree": ("Reduce", "Broadcast"),
-    "parameter-server": ("Push", "Pull"),
-}
-
-
-@dataclass(frozen=True)
-class Focus:
-    """Where to look: a rank, and for a transfer the sending peer, the bucket and the chunk."""
-
-    rank: int
-    peer: int = -1
-    bucket: int = -1
-    chunk: int = -1
-
-
-@dataclass(frozen=True)
-class Beat:
-    """A moment worth stopping at. `details` say the same for every rank or transfer."""
-
-    id: str
-    step: int
-    phase: str
-    title: str
-    moment_s: float
-    sentence: str
-    arithmetic: tuple[str, ...]
-    details: tuple[str, ...]
-    focus: Focus | None = None
 
 
 class Teller:

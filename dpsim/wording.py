@@ -92,11 +92,6 @@ def size(count: float) -> str:
     return _scaled(count, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")))
 
 
-def rate(bytes_per_s: float) -> str:
-    """Bytes per second as text: 9.09 GB/s."""
-    return f"{size(bytes_per_s)}/s"
-
-
 def listed(words: Sequence[object]) -> str:
     """ "0", "0 and 1", "0, 1 and 2"."""
     parts = [str(w) for w in words]

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("checks", "wording"),
+    ("checks", "wording", "beat"),
     ("parts",),
     ("scenario",),
     ("forms",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpsim.beats import beats, count_beats
 from dpsim.forms import from_dict, from_query, from_toml, preset, preset_names, to_dict, to_query, to_toml
 from dpsim.metrics import step_metrics
 from dpsim.scenario import COLLECTIVES, check_app_bounds
@@ -124,3 +125,9 @@ def test_overlap_has_several_buckets_from_the_second_step_on_and_hides_some_of_t
         else:
             assert len(travelled) >= 2
             assert 0 < measured.exposed_communication_s < 0.9 * measured.communication_s
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_the_beats_can_be_counted_before_they_are_made(name: str) -> None:
+    """The app refuses what has too many of them, so the count may not be too low."""
+    assert count_beats(preset(name)) >= len(beats(simulate(preset(name))))

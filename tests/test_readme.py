@@ -11,7 +11,7 @@ from dpsim.forms import preset_names
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-TREE = re.search(r"```text\n(.*?)```", README, re.DOTALL).group(1)  # type: ignore[union-attr]
+(TREE,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
 
 
 def tracked() -> list[Path]:
@@ -62,9 +62,9 @@ def test_every_statement_has_a_row_that_says_where() -> None:
 
 
 def test_the_example_prints_what_the_readme_says() -> None:
-    command, first, second = re.search(
+    ((command, first, second),) = re.findall(
         r"^\$ echo '(.+?)' \| python -m dpsim reduce - \| head -2\n(.+)\n(.+)$", README, re.MULTILINE
-    ).groups()  # type: ignore[union-attr]
+    )
     call = [sys.executable, "-m", "dpsim", "reduce", "-"]
     ran = subprocess.run(call, input=command, capture_output=True, text=True, cwd=ROOT, check=True)
     assert ran.stdout.splitlines()[:2] == [first, second]

@@ -20,7 +20,6 @@ from dpsim.wording import (
     number,
     plural,
     ranks,
-    rate,
     short,
     size,
     tiny,
@@ -156,10 +155,6 @@ def test_bytes_are_counted_in_powers_of_ten(count: float, written: str) -> None:
 def test_bytes_are_a_plain_decimal_with_their_unit(count: int) -> None:
     written = size(count)
     assert re.fullmatch(r"\d+(\.\d+)? (TB|GB|MB|kB|B)", written), written
-
-
-def test_a_rate_is_bytes_per_second() -> None:
-    assert rate(9.09e9) == "9.09 GB/s"
 
 
 def test_a_list_ends_with_and() -> None:
