@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("checks", "wording", "beat"),
+    ("checks", "wording", "beat", "glossary"),
     ("parts",),
     ("scenario",),
     ("forms",),

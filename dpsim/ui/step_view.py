@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice
-from dpsim.comparison import compare
 from dpsim.forms import from_query, preset, preset_names, to_query
-from dpsim.scenario import Scenario, check_app_bounds
-from dpsim.simulate import simulate
+from dpsim.scenario import Scenario
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame
-from dpsim.ui.stage import stage
-from dpsim.ui.stage.payload import Data, stage_data
-from dpsim.ui.text import beats_markdown, literal
+from dpsim.ui.picture import check_shown, picture, play
+from dpsim.ui.text import literal
 
 OPENING = "first-screen"
-MAX_BEATS = 1000
 NOT_OF_THE_SCENARIO = ("preset", "beat", "embed", "embed_options")
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def picture(query: str) -> tuple[Data, str, tuple[str, ...]]:
-    """The stage's data for the scenario in `query`, its beats as Markdown, and their ids."""
-    scenario = from_query(query)
-    trace = simulate(scenario)
-    ways = compare(scenario)
-    told = beats(trace, ways)
-    data = stage_data(trace, told, ways, told[0].id)
-    return data, beats_markdown(told), tuple(b.id for b in told)
 
 
 def chosen_scenario(name: str, query: dict[str, str]) -> Scenario:
     """The preset called `name`, with what the link says on top."""
     keys = {k: v for k, v in query.items() if k not in NOT_OF_THE_SCENARIO}
     alone = "preset" not in query and "name" in keys  # a whole scenario in the link needs nothing below it
-    scenario = check_app_bounds(from_query(keys, base=None if alone else preset(name)))
-    if count_beats(scenario) > MAX_BEATS:
-        rule = f"must have at most {MAX_BEATS} beats in the app (steps x buckets x rounds)"
-        raise InputError("scenario", rule, count_beats(scenario))
-    return scenario
+    return check_shown(from_query(keys, base=None if alone else preset(name)))
 
 
 def step_page() -> None:
@@ -96,8 +76,3 @@ def _opening(identity: str, ids: tuple[str, ...], asked: str | None, errors: lis
         st.session_state["opened"] = opened
     return opened[1]
 
-
-@st.fragment
-def play(data: Data) -> None:
-    """The stage in a fragment of its own, so that stopping at a beat reruns nothing else."""
-    stage(data, key="stage")

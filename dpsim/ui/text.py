@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from html import escape
 
 from dpsim.beats import Beat
+from dpsim.glossary import terms_in
 from dpsim.wording import duration
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:^=<>&])")
@@ -21,6 +23,27 @@ def literal(text: str) -> str:
     apart = _JOINED.sub("\u2060", " ".join(text.split()))
     escaped = _SPECIAL.sub(r"\\\1", apart)
     return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+
+
+# What a term must not be marked in: fenced and inline code, formulas, links, headings.
+_KEPT = re.compile(
+    r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|^#[^\n]*", re.DOTALL | re.MULTILINE
+)
+
+
+def explained(markdown: str) -> str:
+    """Our own Markdown with every term explained in place: hover, tap or focus it. Show it with HTML allowed.
+
+    Only for text that holds no HTML and nothing that somebody typed: both are checked by whoever read it.
+    """
+    parts, place = [], 0
+    plain = _KEPT.sub(lambda kept: "\0" * len(kept.group()), markdown)
+    for start, end, term in terms_in(plain):
+        says = escape(term.says, quote=True)
+        word = f'<abbr class="term" tabindex="0" data-says="{says}">{markdown[start:end]}</abbr>'
+        parts += [markdown[place:start], word]
+        place = end
+    return "".join([*parts, markdown[place:]])
 
 
 def beats_markdown(told: tuple[Beat, ...]) -> str:

@@ -1,0 +1,43 @@
+"""What a page shows of a scenario: the stage's data and the beats, made once and kept for all who look."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dpsim.beats import beats, count_beats
+from dpsim.checks import InputError
+from dpsim.comparison import compare
+from dpsim.forms import from_query
+from dpsim.scenario import Scenario, check_app_bounds
+from dpsim.simulate import simulate
+from dpsim.ui.stage import stage
+from dpsim.ui.stage.payload import Data, stage_data
+from dpsim.ui.text import beats_markdown
+
+MAX_BEATS = 1000
+
+
+def check_shown(scenario: Scenario) -> Scenario:
+    """`scenario`, if it is small enough to be shown on a school's server."""
+    check_app_bounds(scenario)
+    if count_beats(scenario) > MAX_BEATS:
+        rule = f"must have at most {MAX_BEATS} beats in the app (steps x buckets x rounds)"
+        raise InputError("scenario", rule, count_beats(scenario))
+    return scenario
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def picture(query: str) -> tuple[Data, str, tuple[str, ...]]:
+    """The stage's data for the scenario in `query`, its beats as Markdown, and their ids."""
+    scenario = from_query(query)
+    trace = simulate(scenario)
+    ways = compare(scenario)
+    told = beats(trace, ways)
+    data = stage_data(trace, told, ways, told[0].id)
+    return data, beats_markdown(told), tuple(b.id for b in told)
+
+
+@st.fragment
+def play(data: Data, key: str = "stage") -> None:
+    """The stage in a fragment of its own, so that stopping at a beat reruns nothing else."""
+    stage(data, key=key)
