@@ -29,9 +29,11 @@ PARTS: dict[str, type] = {
 TEACHING_ORDER = (
     "first-screen",
     "chapter-19-2",
+    "two-and-eight",
     "accelerate-doc",
     "empty-rank",
     "accumulation",
+    "next-token",
     "overlap",
     "collective-ring",
     "collective-tree",

@@ -1,4 +1,4 @@
-"""The glossary: what a term means, and where terms stand in a text, so that they can be explained in place."""
+"""The glossary: what a term means, and where terms stand in a text, to be explained in place."""
 
 from __future__ import annotations
 

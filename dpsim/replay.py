@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsim.checks import InputError
 from dpsim.collectives import REDUCE, Schedule, build, contributions
 from dpsim.timeline import COUNT, NONE, buckets
 from dpsim.trace import RECEIVE, Trace
@@ -83,6 +84,37 @@ def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
         arrivals = _arrivals(_schedule(*key), _counted(*key), brought, rows, payloads)
         told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals)))
     return told
+
+
+def check_replayable(trace: Trace) -> Trace:
+    """`trace`, if its receives follow its scenario's schedules row by row; a file may claim anything."""
+    scenario, events = trace.scenario, trace.events
+    each = scenario.buckets.sync_every_micro_batch
+    windows = range(max(scenario.micro_batches)) if each else (NONE,)
+    for step in range(trace.steps):
+        wanted = {(NONE, COUNT): 1} if trace.counted[step, 0] >= 0 else {}
+        wanted |= {
+            (k, b): part.stop - part.start for k in windows for b, part in enumerate(buckets(scenario, step))
+        }
+        for (k, b), elements in wanted.items():
+            schedule = _schedule(scenario.collective, scenario.world_size, elements)
+            rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
+            number = events.receive_number[rows]
+            starts = np.where(number > 0, trace.payload_stops[number - 1], 0)
+            fits = len(rows) == len(schedule.round) and all(
+                np.array_equal(found, right)
+                for found, right in (
+                    (events.rank[rows], schedule.destination),
+                    (events.peer[rows], schedule.source),
+                    (events.chunk[rows], schedule.chunk),
+                    (events.round[rows], schedule.round),
+                    (trace.payload_stops[number] - starts, schedule.chunk_elements[schedule.chunk]),
+                )
+            )
+            if not fits:
+                rule = f"must follow the {scenario.collective} of bucket {b} in step {step}, row by row"
+                raise InputError("trace.events", rule, f"{len(rows)} receives")
+    return trace
 
 
 def _arrivals(

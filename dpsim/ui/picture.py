@@ -16,6 +16,8 @@ from dpsim.ui.text import beats_markdown
 
 MAX_BEATS = 1000
 
+Picture = tuple[Data, str, tuple[str, ...]]
+
 
 def check_shown(scenario: Scenario) -> Scenario:
     """`scenario`, if it is small enough to be shown on a school's server."""
@@ -27,7 +29,7 @@ def check_shown(scenario: Scenario) -> Scenario:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def picture(query: str) -> tuple[Data, str, tuple[str, ...]]:
+def picture(query: str) -> Picture:
     """The stage's data for the scenario in `query`, its beats as Markdown, and their ids."""
     scenario = from_query(query)
     trace = simulate(scenario)
