@@ -35,6 +35,8 @@ def changed(scenario: Scenario, key: str, value: Any) -> Scenario:
 def with_world_size(scenario: Scenario, ranks: int) -> Scenario:
     """As many ranks; every rank keeps as many sequences, so the global batch grows and shrinks with them."""
     ranks = whole("world_size", ranks, 1, 1024)
+    if ranks == scenario.world_size:
+        return scenario
     data = to_dict(scenario, full=True)
     data["world_size"] = ranks
     batch, compute = data["batch"], data["compute"]

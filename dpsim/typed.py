@@ -37,7 +37,7 @@ def wholes(name: str, text: str) -> tuple[int, ...]:
     """The whole numbers in one line."""
     values = numbers(name, text)
     for value in values:
-        if value != int(value):
+        if not value.is_integer():
             raise InputError(name, "must be whole numbers", value)
     return tuple(int(v) for v in values)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -26,11 +25,9 @@ from dpsim.parts import MODELS, SHARDS
 from dpsim.reduction import NAMES
 from dpsim.scenario import APP_RANKS, APP_STEPS, COLLECTIVES, OPTIMIZERS, SCHEMES, Scenario
 from dpsim.typed import numbers, table, wholes, written, written_table
-from dpsim.ui.lab_state import change, lab
+from dpsim.ui.lab_state import Edit, lab
 from dpsim.ui.text import literal
 from dpsim.ui.token_editor import token_editor
-
-Edit = Callable[[Scenario, Any], Scenario]
 
 SHARD_NAMES = {
     "contiguous": "one run of sequences after another",
@@ -57,34 +54,28 @@ def _meaning(term: str) -> str:
     return glossary()[term].says
 
 
-def _bind(key: str, value: Any) -> dict[str, Any]:
-    """The widget's key, its value taken from the scenario unless what was typed there has been refused."""
-    widget = f"lab.{key}"
-    if key not in st.session_state.get("lab.refused", {}) and st.session_state.get(widget) != value:
-        st.session_state[widget] = value
-    return {"key": widget}
-
-
-def _on(key: str, edit: Edit) -> dict[str, Any]:
-    def run() -> None:
-        value = st.session_state[f"lab.{key}"]
-        change(partial(lambda scenario, v: edit(scenario, v), v=value), key)
-
-    return {"on_change": run}
+def _bind(key: str, value: Any, edit: Edit) -> str:
+    """The widget's key; what it says is taken from the scenario, unless it has been refused and can be mended."""
+    now, widget = lab(), f"lab.{key}"
+    now.edits[key] = edit
+    if key not in now.refused:
+        if st.session_state.get(widget) != value:
+            st.session_state[widget] = value
+        now.said[key] = value
+    return widget
 
 
 def _refused(key: str) -> None:
     """Under a control, why what it says now cannot be."""
-    message = st.session_state.get("lab.refused", {}).get(key)
-    if message:
-        st.error(literal(message))
+    if key in lab().refused:
+        st.error(literal(lab().refused[key]))
 
 
 def select(
     label: str, key: str, value: str, options: Sequence[str], names: dict[str, str], edit: Edit, **more: Any
 ) -> None:
     """A choice by name."""
-    st.selectbox(label, options, format_func=names.__getitem__, **_bind(key, value), **_on(key, edit), **more)
+    st.selectbox(label, options, format_func=names.__getitem__, key=_bind(key, value, edit), **more)
     _refused(key)
 
 
@@ -96,20 +87,20 @@ def amount(label: str, key: str, value: float, edit: Edit, *, unit: float = 1.0,
         back = edit
         edit = lambda scenario, v: back(scenario, None if v is None else float(f"{v * unit:.12g}"))  # noqa: E731
         more = {"format": "%.12g"} | more
-    st.number_input(label, **_bind(key, shown), **_on(key, edit), **more)
+    st.number_input(label, key=_bind(key, shown, edit), **more)
     _refused(key)
 
 
 def switch(label: str, key: str, value: bool, edit: Edit, **more: Any) -> None:
     """On or off."""
-    st.toggle(label, **_bind(key, value), **_on(key, edit), **more)
+    st.toggle(label, key=_bind(key, value, edit), **more)
     _refused(key)
 
 
 def line(label: str, key: str, value: str, edit: Edit, *, tall: bool = False, **more: Any) -> None:
     """Numbers typed as text."""
     kind = st.text_area if tall else st.text_input
-    kind(label, max_chars=20_000, **_bind(key, value), **_on(key, edit), **more)
+    kind(label, max_chars=20_000, key=_bind(key, value, edit), **more)
     _refused(key)
 
 
@@ -190,7 +181,7 @@ def _batch(scenario: Scenario) -> None:
         line("Tokens of each sequence", "batch.lengths", written(lengths), _lengths)
         line("Valid tokens of each sequence", "batch.valid", written(valid), _valid)
     amount("Seed", "seed", scenario.seed, set_to("seed"), min_value=0, max_value=2**32 - 1)
-    token_editor(scenario, lab().epoch)
+    token_editor(scenario, lab())
     select("How they are dealt", "batch.shard", batch.shard, SHARDS, SHARD_NAMES, with_shard)
     if batch.assignment is not None:
         line(

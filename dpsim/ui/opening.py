@@ -15,7 +15,7 @@ from dpsim.forms import from_toml, to_query
 from dpsim.metrics import step_metrics
 from dpsim.replay import check_replayable
 from dpsim.trace import Trace, from_json
-from dpsim.ui.lab_state import put
+from dpsim.ui.lab_state import Shown, lab
 from dpsim.ui.picture import check_shown, picture
 from dpsim.ui.stage.payload import stage_data
 from dpsim.ui.text import literal
@@ -45,12 +45,11 @@ def _open() -> None:
     try:
         text = file.getvalue().decode("utf-8")
         if file.name.lower().endswith(".toml"):
-            query = opened_scenario(text)
-            put(query, override=True)
+            lab().overrule(Shown(opened_scenario(text)))
         else:
             trace = opened_trace(text)
             name = hashlib.sha256(text.encode()).hexdigest()[:16]
-            put(to_query(trace.scenario), trace, name, override=True)
+            lab().overrule(Shown(to_query(trace.scenario), trace, name))
     except UnicodeDecodeError:
         st.session_state["lab.file_refused"] = str(InputError("file", "must be UTF-8 text", file.name))
     except InputError as error:

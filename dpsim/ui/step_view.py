@@ -6,14 +6,16 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from dpsim.checks import InputError, choice
+from dpsim.checks import InputError, choice, whole
+from dpsim.edits import with_world_size
 from dpsim.forms import from_query, preset, preset_names, to_query
-from dpsim.scenario import Scenario
+from dpsim.scenario import APP_RANKS, Scenario
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.picture import check_shown, picture, play
 from dpsim.ui.text import literal
 
+LEAST = {"name": "x", "batch.sequences": "1"}  # a scenario needs a name and a batch
 OPENING = "first-screen"
 NOT_OF_THE_SCENARIO = ("preset", "beat", "present", "embed", "embed_options")
 
@@ -22,7 +24,11 @@ def chosen_scenario(name: str, query: dict[str, str]) -> Scenario:
     """The preset called `name`, with what the link says on top."""
     keys = {k: v for k, v in query.items() if k not in NOT_OF_THE_SCENARIO}
     alone = "preset" not in query and "name" in keys  # a whole scenario in the link needs nothing below it
-    return check_shown(from_query(keys, base=None if alone else preset(name)))
+    base = None if alone else preset(name)
+    if base is not None and "world_size" in keys:  # what the preset says of each rank is fitted to it
+        ranks = from_query({"world_size": keys["world_size"], **LEAST}).world_size
+        base = with_world_size(base, whole("world_size", ranks, 1, APP_RANKS))
+    return check_shown(from_query(keys, base=base))
 
 
 def step_page() -> None:
