@@ -7,6 +7,8 @@ function makeCards(root, model) {
   field.querySelector(".matrix").hidden = true;
   field.classList.toggle("medium", data.world > 4);
   field.classList.toggle("compact", data.world > 8);
+  // Room for what the parameters were before a change.
+  field.classList.toggle("changed", model.steps.some(({ ghost, after }) => ghost?.after?.some((was, i) => was !== after[i])));
   centre.hidden = tiles.hidden = false;
   field.querySelectorAll(".card").forEach((card) => card.remove());
   const cards = data.ranks.map((rank, r) => makeCard(data, rank, r));
@@ -95,6 +97,7 @@ function makeCards(root, model) {
     const moving = beat.phase === "reduce" || beat.phase === "gather";
     const known = time >= step.countedAt ? step.total : "";
     centre.lastChild.textContent = moving ? beat.title : known;
+    fromWhere(centre.lastChild, known && !moving ? step.origins.total : -1);
     centre.classList.toggle("behind", moving && data.collective !== "ring" && !narrow);
     drawFlights(step, i, time, resting);
   }
@@ -166,6 +169,7 @@ function makeCards(root, model) {
       tile = flight.deal ? dealTile(flight) : makeTile(flight);
       live.set(flight, tile);
       tiles.append(tile.node);
+      [tile.w, tile.h] = [tile.node.offsetWidth, tile.node.offsetHeight];
       if (tile.wire) wires.append(tile.wire);
     }
     const target = boxes[flight.rank];
@@ -198,14 +202,13 @@ function makeCards(root, model) {
     const texts = several ? [flight.text[0], "…"] : flight.text;
     texts.forEach((text) => node.append(element("b", "", text)));
     const bar = element("span", "stripes");
-    bar.style.cssText = "position: static";
     bar.style.backgroundImage = stripes(flight.inside, dark);
     node.append(bar);
     const [first, last] = [flight.chunks[0], flight.chunks[flight.chunks.length - 1]];
     const name = first === last ? `chunk ${first}` : `chunks ${first}–${last}`;
     node.append(element("span", "", group.count ? "count" : group.chunks === 1 ? "vector" : name));
-    const size = data.world > 4 ? [42, 34] : [52, 44];
-    return { node, w: size[0], h: size[1], ...wire() };
+    fromWhere(node, flight.origin, `on its way from rank ${flight.source} to rank ${flight.rank}`);
+    return { node, ...wire() };
   }
 
   function dealTile({ rank }) {
@@ -214,7 +217,7 @@ function makeCards(root, model) {
     const row = strip(first === undefined ? "" : data.batch[first]);
     row.style.setProperty("--owner", rankColour(rank, dark));
     node.append(row);
-    return { node, w: 84, h: 26 };
+    return { node };
   }
 
   return { layout, draw, colour };
