@@ -1,4 +1,4 @@
-"""Lessons: Markdown files with a TOML header, screens and directives: read whole, or refused with file and line.
+"""Lessons: Markdown with a TOML header, screens and directives; read whole, or refused with file and line.
 
 A lesson that could be read is one whose every directive, scenario, figure, beat and region exists.
 """

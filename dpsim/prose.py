@@ -14,8 +14,8 @@ _IMAGE = re.compile(r"!\[")
 _LINK = re.compile(r"\]\(\s*<?([^)\s>]*)|^ {0,3}\[[^\]\n]+\]:\s*<?(\S*)", re.MULTILINE)
 _LINKED = re.compile(r"https?://|/[^/]|#")
 
-# A digit may be typed where it is no number of a run: in code, as 0, 1 or 2 in a formula (an index, 1/R), behind
-# a letter (S1, L2), as the name of a rank ("ranks 0 and 1"), and as the number of a list's entry.
+# A digit may be typed where it is no number of a run: in code, as 0, 1 or 2 in formulas (1/R, an index),
+# after a letter (S1, L2), as the name of a rank ("ranks 0 and 1"), and as the number of a list's entry.
 _RANKS = re.compile(r"\branks? \d+(?:(?:, | and | to | or )\d+)*", re.IGNORECASE)
 _ENTRY = re.compile(r"^\s*\d+\. ", re.MULTILINE)
 _TYPED = re.compile(r"(?<![A-Za-z0-9])[0-9][0-9.,/%]*")

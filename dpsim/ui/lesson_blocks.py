@@ -18,8 +18,9 @@ from dpsim.ui.text import explained, literal
 TEXT_WIDTH = 780  # pixels: lines that can be read; the stage takes all there is
 
 
-def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> None:
-    """The blocks in order, up to the first prediction that is still open. `asked`: the beat a link names."""
+def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> bool:
+    """The blocks in order, up to the first prediction that is still open; whether none is. `asked` is the
+    beat that the link names."""
     for block in screen.blocks:
         if isinstance(block, Stage):
             _stage(block, place, setting, asked)
@@ -27,11 +28,12 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> Non
         with st.container(width=TEXT_WIDTH):
             if isinstance(block, Predict):
                 if not predict(block, f"{place}/{block.question.id}", setting):
-                    return
+                    return False
             elif isinstance(block, Exercise):
                 exercise(block, f"{place}/{block.question.id}", setting)
             else:
                 _shown(block, place, setting)
+    return True
 
 
 def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) -> None:

@@ -9,7 +9,7 @@ from dpsim.figures import figure, run
 from dpsim.reduction import NAMES
 from dpsim.wording import listed, number
 
-# Colour means rank elsewhere, so ways of reducing also differ by texture and by dashes. Every ink has a contrast
+# Colour means rank elsewhere, so ways of reducing also differ by texture and dashes. Every ink has a contrast
 # of 3:1 or more on the light and on the dark background.
 INKS = ("#3f83d8", "#7d8694", "#b0763b", "#6f8f5f", "#9a6fb0", "#5f8f8f")
 TEXTURES = ("", "/", ".", "x", "-", "+")

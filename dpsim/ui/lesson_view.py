@@ -20,7 +20,7 @@ from dpsim.wording import plural
 
 STYLE = """<style>
 .st-key-lesson .stMarkdown p, .st-key-lesson .stMarkdown li { font-size: 1.075rem; line-height: 1.6; }
-.st-key-lesson .stRadio > label p, .st-key-lesson .stTextInput > label p { font-size: 1.075rem; font-weight: 600; }
+.st-key-lesson :is(.stRadio, .stTextInput) > label p { font-size: 1.075rem; font-weight: 600; }
 .st-key-lesson .katex { font-size: 1.12em; }
 .st-key-lesson .katex-display { overflow-x: auto; overflow-y: hidden; text-align: left; }
 .st-key-lesson .katex-display > .katex { text-align: left; white-space: normal; }
@@ -28,7 +28,7 @@ STYLE = """<style>
 
 
 def lesson_page() -> None:
-    """Draw the page: an unknown lesson or screen gets a message, and the nearest thing that is known is shown."""
+    """Draw the page. An unknown lesson or screen gets a message, beside what there is."""
     frame("lesson")
     st.html(STYLE)
     found, asked = lessons(), st.query_params.to_dict()
@@ -101,34 +101,30 @@ def _lesson(lesson: Lesson, found: dict[str, Lesson | InputError], asked: dict[s
         if wanted not in slugs:
             message = InputError("screen", f"must be one of {', '.join(slugs)}", wanted)
             st.error(literal(str(message)), icon=":material/error:")
-        draw(screen, place, lesson.setting, asked.get("beat"))
+        complete = draw(screen, place, lesson.setting, asked.get("beat"))
         st.space("small")
-        _ways_on(lesson, at, found)
+        _ways_on(lesson, at, found, complete)
 
 
-def _ways_on(lesson: Lesson, at: int, found: dict[str, Lesson | InputError]) -> None:
-    """Back, Next, any other screen, and the lab."""
+def _ways_on(lesson: Lesson, at: int, found: dict[str, Lesson | InputError], complete: bool) -> None:
+    """Back, Next, any other screen, and the lab. Next stays quiet while a prediction is still open."""
     screens = lesson.screens
     with st.container(horizontal=True, width=TEXT_WIDTH, vertical_alignment="center"):
         if at > 0:
+            before = (lesson, screens[at - 1])
+            st.button("Back", key="back", icon=":material/chevron_left:", on_click=_go, args=before)
+        if step := _next(lesson, at, found):
+            label, after = step
             st.button(
-                "Back",
-                key="back",
-                icon=":material/chevron_left:",
-                on_click=_go,
-                args=(lesson, screens[at - 1]),
-            )
-        if at + 1 < len(screens):
-            _next(f"Next: {screens[at + 1].title}", lesson, screens[at + 1])
-        else:
-            read = [other for other in found.values() if isinstance(other, Lesson)]
-            after = next(iter(read[read.index(lesson) + 1 :]), None)
-            if after is not None:
-                _next(f"Next lesson: {after.title}", after, after.screens[0])
+                literal(label), key="next", type="primary" if complete else "secondary",
+                icon=":material/chevron_right:", icon_position="right",
+                on_click=_go, args=after,
+            )  # fmt: skip
     with st.container(horizontal=True, width=TEXT_WIDTH, vertical_alignment="center"):
-        st.session_state["lesson.screen"] = at + 1
+        # A key for each screen: the address says which is shown, and nothing chosen before does.
+        key = f"turn/{lesson.slug}/{at}"
         st.pagination(
-            len(screens), key="lesson.screen", max_visible_pages=None, on_change=_turn, args=(lesson,)
+            len(screens), default=at + 1, max_visible_pages=None, key=key, on_change=_turn, args=(lesson, key)
         )
         st.page_link(
             "pages/lab.py",
@@ -138,11 +134,17 @@ def _ways_on(lesson: Lesson, at: int, found: dict[str, Lesson | InputError]) -> 
         )
 
 
-def _next(label: str, lesson: Lesson, screen: Screen) -> None:
-    st.button(
-        literal(label), key="next", type="primary", icon=":material/chevron_right:", icon_position="right",
-        on_click=_go, args=(lesson, screen),
-    )  # fmt: skip
+def _next(
+    lesson: Lesson, at: int, found: dict[str, Lesson | InputError]
+) -> tuple[str, tuple[Lesson, Screen]] | None:
+    """What comes after a screen: the next one, or the next lesson's first; None after the last."""
+    if at + 1 < len(lesson.screens):
+        screen = lesson.screens[at + 1]
+        return f"Next: {screen.title}", (lesson, screen)
+    read = [other for other in found.values() if isinstance(other, Lesson)]
+    for after in read[read.index(lesson) + 1 :]:
+        return f"Next lesson: {after.title}", (after, after.screens[0])
+    return None
 
 
 def _scenario(screen: Screen, lesson: Lesson) -> Scenario:
@@ -156,8 +158,8 @@ def _go(lesson: Lesson, screen: Screen) -> None:
     st.query_params.from_dict({"lesson": lesson.slug, "screen": screen.slug})
 
 
-def _turn(lesson: Lesson) -> None:
-    _go(lesson, lesson.screens[st.session_state["lesson.screen"] - 1])
+def _turn(lesson: Lesson, key: str) -> None:
+    _go(lesson, lesson.screens[st.session_state[key] - 1])
 
 
 def _to_list() -> None:
