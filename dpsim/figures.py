@@ -148,7 +148,11 @@ FAMILIES: dict[str, Family] = {
     ),
     "before": Family("the parameters before the step", (), lambda run: run.trace.parameters[0, 0]),
     "after": Family("the parameters after the step, in this run", (), lambda run: run.trace.parameters[1, 0]),
-    "parameters": Family("the parameters after the step", ("way",), lambda run, way: _after(run, way)),
+    "parameters": Family(
+        "the parameters after the step; they stay where it is undefined",
+        ("way",),
+        lambda run, way: run.way(way).parameters[1],
+    ),
     "learning_rate": Family("the learning rate", (), lambda run: run.scenario.optimizer.learning_rate),
     "alone": Family(
         "wrong: the parameters of a rank that keeps its own mean",
@@ -229,8 +233,3 @@ def _share(part: float, whole: float) -> float | None:
 
 def _times(factor: float, value: Any) -> Any:
     return None if value is None else factor * value
-
-
-def _after(run: Run, way: str) -> Any:
-    outcome = run.way(way)
-    return None if outcome.undefined else outcome.parameters[1]

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from dpsim.app import PACKAGE
@@ -169,7 +170,7 @@ def _screens(file: str, lines: list[str], first: int, lesson: Lesson) -> Iterato
     if before is not None:
         where = f"{file}, line {first + before}"
         raise InputError(where, "must start a screen with ## before anything else", lines[before])
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         title = lines[start].removeprefix("## ").strip()
         slug = "-".join(re.findall(r"[a-z0-9]+", title.lower()))
         if not slug:

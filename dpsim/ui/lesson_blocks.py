@@ -15,6 +15,12 @@ from dpsim.ui.lesson_questions import exercise, predict, shown
 from dpsim.ui.picture import picture, play
 from dpsim.ui.text import explained, literal
 
+# On a card, where the other cards say what it is not.
+SHORT = {
+    "token_weighted": "token-weighted mean",
+    "mean_of_rank_means": "naive mean",
+    "one_device": "one device",
+}
 TEXT_WIDTH = 780  # pixels: lines that can be read; the stage takes all there is
 
 
@@ -46,8 +52,10 @@ def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) 
     elif isinstance(block, Chart):
         _chart(block, place)
     else:
-        _code(block, place)
+        st.code(block.region, language="python", wrap_lines=True)
     _caption(block.caption, setting)
+    if isinstance(block, Code):
+        _download(block, place)
 
 
 def _caption(text: str, setting: Setting) -> None:
@@ -71,10 +79,10 @@ def _compare(block: Compare) -> None:
     chosen = block.scenario.reduction if isinstance(block.scenario.reduction, str) else "custom"
     for way, column in zip(block.ways, st.columns(len(block.ways)), strict=True):
         with column.container(border=True, height="stretch"):
-            name = "one device on the whole batch" if way == "one_device" else NAMES[way]
-            mark = "  \n:gray-badge[this run]" if way == chosen else ""
-            st.markdown(f"**{name[0].upper()}{name[1:]}**{mark}")
-            st.markdown("  \n".join(f"{what} {literal(said)}" for what, said in _facts(block.scenario, way)))
+            name = SHORT.get(way) or NAMES[way]
+            facts = [f"{what} **{literal(said)}**" for what, said in _facts(block.scenario, way)]
+            mark = [":gray-badge[this run]"] if way == chosen else []
+            st.markdown("  \n".join([f"**{name[0].upper()}{name[1:]}**", *facts, *mark]))
 
 
 def _facts(scenario: Scenario, way: str) -> list[tuple[str, str]]:
@@ -85,7 +93,7 @@ def _facts(scenario: Scenario, way: str) -> list[tuple[str, str]]:
     told = [(what, figure(scenario, name).text) for what, name in facts]
     if way != "one_device":
         weights = [figure(scenario, f"weight.{way}.{r}").text for r in range(scenario.world_size)]
-        told.append(("a token weighs", " · ".join(weights)))
+        told.append(("a token weighs", " · ".join(weights if len(set(weights)) > 1 else weights[:1])))
     return told
 
 
@@ -102,8 +110,7 @@ def _chart(block: Chart, place: str) -> None:
     )
 
 
-def _code(block: Code, place: str) -> None:
-    st.code(block.region, language="python", wrap_lines=True)
+def _download(block: Code, place: str) -> None:
     st.download_button(
         f"Download {block.file}, complete",
         block.whole,

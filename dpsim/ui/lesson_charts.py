@@ -42,7 +42,13 @@ def _weights(chart: Chart) -> tuple[go.Figure, str]:
     for i, way in enumerate(chart.ways):
         found = [figure(chart.scenario, f"weight.{way}.{r}") for r in ranks]
         texts = [weight.text for weight in found]
-        pattern = {"shape": TEXTURES[i], "fgcolor": "#ffffff", "size": 6}
+        pattern = {
+            "shape": TEXTURES[i],
+            "bgcolor": INKS[i],
+            "fgcolor": "#ffffff",
+            "size": 8,
+            "solidity": 0.25,
+        }
         marker = {"color": INKS[i], "pattern": pattern}
         bars.append(
             go.Bar(

@@ -59,7 +59,7 @@ def _form(question: Question, place: str, setting: Setting, label: str, icon: st
             texts = [shown(option.text, setting) for option in question.options]
             st.radio(asked, list(map(str, range(len(texts)))), None, lambda i: texts[int(i)], key=key)
         else:
-            st.text_input(asked, key=key, placeholder="A number, such as 0.5 or 7/4", width=320)
+            st.text_input(asked, key=key, placeholder="A number, such as 0.5 or 7/4")
         st.form_submit_button(
             label, icon=icon, type="primary", key=f"{place}:give", on_click=_give, args=(place, question)
         )

@@ -21,6 +21,7 @@ from dpsim.wording import plural
 STYLE = """<style>
 .st-key-lesson .stMarkdown p, .st-key-lesson .stMarkdown li { font-size: 1.075rem; line-height: 1.6; }
 .st-key-lesson :is(.stRadio, .stTextInput) > label p { font-size: 1.075rem; font-weight: 600; }
+.st-key-lesson .stTextInput > div { max-width: 20rem; }
 .st-key-lesson .katex { font-size: 1.12em; }
 .st-key-lesson .katex-display { overflow-x: auto; overflow-y: hidden; text-align: left; }
 .st-key-lesson .katex-display > .katex { text-align: left; white-space: normal; }
@@ -120,6 +121,8 @@ def _ways_on(lesson: Lesson, at: int, found: dict[str, Lesson | InputError], com
                 icon=":material/chevron_right:", icon_position="right",
                 on_click=_go, args=after,
             )  # fmt: skip
+        else:
+            st.button("All lessons", key="next", type="primary", on_click=_to_list)
     with st.container(horizontal=True, width=TEXT_WIDTH, vertical_alignment="center"):
         # A key for each screen: the address says which is shown, and nothing chosen before does.
         key = f"turn/{lesson.slug}/{at}"
