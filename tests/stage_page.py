@@ -109,6 +109,7 @@ CUT_OFF = """(stage) => {
     );
     if (!around || !text.width || !holder.checkVisibility({ visibilityProperty: true })) continue;
     const box = around.getBoundingClientRect();
+    if (!box.width) continue; // it has no box of its own
     if (text.left < box.left - 1 || text.right > box.right + 1 || text.bottom > box.bottom + 1)
       wrong.push(`"${holder.textContent.trim()}" at ${span(text)} leaves ${name(around)} at ${span(box)}`);
   }

@@ -15,6 +15,7 @@ function makeCards(root, model) {
   field.append(...cards.map((card) => card.node));
   const batchRows = makeBatch(data, centre);
   let [state, shownStep, boxes, dark, cells, narrow] = [null, null, [], false, new Map(), false];
+  let crowded = false; // messages pass through the batch in the middle
   const live = new Map(); // flight -> tile
 
   function rebuild(step) {
@@ -28,25 +29,27 @@ function makeCards(root, model) {
   }
 
   function layout(width) {
-    narrow = width < 560;
+    const unit = unitOf(root);
+    narrow = width < 560 * unit;
     const world = data.world;
     const card = narrow
       ? Math.min(320, (width - 10) / Math.min(2, world) - 3)
       : { 1: 320, 2: width * 0.34, 3: width * 0.36, 4: width * 0.32 }[world] ||
-        width / (world <= 8 ? 3 : 4) - (world <= 8 ? 36 : 30);
+        width / (world <= 8 ? 3 : 4) - (world <= 8 ? 36 : 30) * unit;
     cards.forEach(({ node }) => (node.style.width = `${card}px`));
     if (!shownStep) return;
     cards.forEach(({ node }) => (node.style.height = ""));
     const tall = Math.max(...cards.map(({ node }) => node.offsetHeight));
     // A cross looks most like a ring, if its arms are short and nothing has to pass through its middle.
-    const plus = tall < 200 && centre.offsetHeight < tall && data.collective === "ring";
+    const plus = tall < 200 * unit && centre.offsetHeight < tall && data.collective === "ring";
     const places = slots(world, narrow ? Math.min(2, world) : 0, plus);
-    const middle = { width: narrow ? width : width - 2 * card - 70 };
+    crowded = !narrow && (data.collective !== "ring" || (world === 4 && !plus && centre.offsetHeight > tall));
+    const middle = { width: narrow ? width : width - 2 * card - 70 * unit };
     centre.classList.toggle("none", world > 8 && !narrow); // the cards fill the field
-    centre.style.width = `${Math.max(120, Math.min(240, middle.width))}px`;
+    centre.style.width = `${Math.max(120 * unit, Math.min(240 * unit, middle.width))}px`;
     const top = narrow ? centre.offsetHeight + 14 : 0;
     const rows = new Set(places.map(([, y]) => y)).size;
-    const gap = narrow ? 18 : rows === 2 ? 66 : world === 4 ? -16 : world <= 8 ? 40 : 36; // the arms of the cross interlock
+    const gap = unit * (narrow ? 18 : rows === 2 ? 72 : world === 4 ? -16 : world <= 8 ? 40 : 36); // the arms of the cross interlock
     const height = narrow
       ? top + rows * (tall + gap)
       : world === 2
@@ -98,7 +101,7 @@ function makeCards(root, model) {
     const known = time >= step.countedAt ? step.total : "";
     centre.lastChild.textContent = moving ? beat.title : known;
     fromWhere(centre.lastChild, known && !moving ? step.origins.total : -1);
-    centre.classList.toggle("behind", moving && data.collective !== "ring" && !narrow);
+    centre.classList.toggle("behind", moving && crowded);
     drawFlights(step, i, time, resting);
   }
 
@@ -153,7 +156,7 @@ function makeCards(root, model) {
     const shownSum = cell.firstChild?.tagName === "SMALL" ? cell.firstChild : null;
     if ((shownSum?.textContent ?? "") === (sum ?? "")) return;
     shownSum?.remove();
-    if (sum) cell.prepend(element("small", "", sum));
+    if (sum) cell.prepend(element("small", sum.length > 6 ? "long" : "", sum));
   }
 
   const deals = new Map();

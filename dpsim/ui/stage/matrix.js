@@ -152,7 +152,7 @@ function makeMatrix(root, model) {
     context.strokeRect(x - 0.5, y - 0.5, w + 1, h + 1);
     context.globalAlpha = 1;
     context.drawImage(cellsLayer, x, y, w, h);
-    if (canvas.matches(":focus-visible")) {
+    if (canvas.matches(":focus-visible, .asked")) {
       const [cw, ch] = [w / columns.total, h / data.world];
       context.strokeStyle = accent(root);
       context.lineWidth = 2;

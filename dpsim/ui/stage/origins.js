@@ -17,19 +17,23 @@ function makeOrigins(root, visit) {
   }
 
   function open(number, dark) {
+    asker?.classList.remove("asked");
     asker = number;
+    asker.classList.add("asked");
     trail = [];
     show(number.askedFor ?? read(Number(number.dataset.origin), number.dataset.told), dark);
     place();
     panel.scrollTop = 0;
     panel.focus({ preventScroll: true });
-    if (!panel.popover) panel.scrollIntoView({ block: "nearest" });
+    // What was asked about stays in sight, above the sheet or beside the panel.
+    number.style.scrollMarginBottom = panel.popover ? `${panel.offsetHeight + 12}px` : "";
+    (panel.popover ? number : panel).scrollIntoView({ block: "nearest" });
   }
 
   function show(origin, dark) {
     shown = origin;
     find(".origin .told").textContent = origin.told || "where it comes from";
-    explain(find(".origin h3"), origin.title);
+    find(".origin h3").textContent = origin.title;
     explain(find(".origin .says"), origin.says);
     find(".origin .lines").replaceChildren(
       ...origin.pairs.flatMap(([what, how]) => [
@@ -79,6 +83,7 @@ function makeOrigins(root, visit) {
     if (!shown) return false;
     const had = panel.contains(panel.getRootNode().activeElement);
     shown = null;
+    asker.classList.remove("asked");
     if (panel.matches(":popover-open")) panel.hidePopover();
     panel.hidden = true;
     hand.hidden = false;

@@ -105,7 +105,9 @@ function createStage(root, report) {
 
   function hush() {
     askedAt = -1;
-    return origins.close();
+    const closed = origins.close();
+    if (closed) draw();
+    return closed;
   }
 
   // A number was clicked: playback rests at the end of this beat, and the panel says where it comes from.
@@ -114,6 +116,7 @@ function createStage(root, report) {
     if (goal !== null) seek(null);
     askedAt = beatAt(model, position);
     origins.open(number, isDark());
+    draw();
   }
 
   function tell(i) {
@@ -121,7 +124,7 @@ function createStage(root, report) {
     const beat = data.beats[i];
     explain(find(".say h2"), beat.title);
     explain(find(".sentence"), beat.say);
-    find(".hint").textContent = i ? "" : "Press Play to watch it happen, or step through it with the arrow keys.";
+    find(".hint").textContent = i ? "" : "Press Play to watch it happen, or step with the arrow keys. Click any number to see where it comes from.";
     find(".where").textContent = `beat ${i + 1} of ${model.last + 1}`;
     range.setAttribute("aria-valuetext", `beat ${i + 1} of ${model.last + 1}: ${beat.title}`);
     find(".back").disabled = i === 0;

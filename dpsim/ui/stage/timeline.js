@@ -19,7 +19,7 @@ function makeTimeline(root, model, seek) {
   let [shown, width, height, colours] = [null, 0, 0, { ink: "#000", paper: "#fff", dark: false }];
   let [unit, gutter, all] = [1, 22, 300]; // of a pixel at the usual size; the height of all lanes
 
-  const laneHeight = () => Math.max(4, Math.min(30 * unit, Math.floor(all / data.world)));
+  const laneHeight = () => Math.max(data.present ? 2 : 4, Math.min(30 * unit, Math.floor(all / data.world)));
   const gap = () => (laneHeight() > 12 ? Math.min(12 * unit, laneHeight() * 0.4) : laneHeight() > 7 ? 3 : 1);
 
   function layout(available) {
@@ -108,7 +108,7 @@ function makeTimeline(root, model, seek) {
     context.setLineDash([5, 3]);
     const out = Math.min(3, gap() / 2 - 0.5);
     ghost.arrivals?.forEach((arrival, rank) => {
-      context.strokeRect(gutter - out, top(rank) - out, at(arrival) - gutter + out, tall + 2 * out);
+      context.strokeRect(gutter, top(rank) - out, at(arrival) - gutter, tall + 2 * out);
     });
     context.beginPath();
     context.moveTo(at(ghost.end) - 0.75, 0);
