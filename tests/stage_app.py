@@ -1,7 +1,7 @@
-"""A page for the stage's tests: the stage beside controls that rerun it, change its data and keep the server busy.
+"""A page for the stage's tests: the stage beside controls that rerun it, change its data, keep it waiting.
 
-The link says what to show: `preset`, `beat`, `change` (keys of a scenario on top, "key=value;key=value", taken
-up by the box), and with any value `keep`, `ghost` (of the picture before the change) and `present`.
+The link says what to show: `preset`, `beat`, `change` (keys of a scenario on top, "key=value;key=value", that
+the box takes up), and with any value `keep`, `ghost` (of the picture before) and `present`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def play(data: Data) -> None:
 name, beat = asked.get("preset", "first-screen"), asked.get("beat")
 change = dict(pair.split("=") for pair in asked.get("change", "").split(";") if pair)
 data = shown(name, {}, beat)
-extra = {"present": True} if "present" in asked else {}
+extra = {key: True for key in ("keep", "present") if key in asked}
 slot = st.container()
 with st.container(horizontal=True):
     changed = st.checkbox("Changed")
@@ -51,8 +51,6 @@ with st.container(horizontal=True):
 if changed:
     before = data
     data = shown(name, change, beat)
-    if "keep" in asked:
-        extra["keep"] = True
     if "ghost" in asked:
         extra["ghost"] = ghost_of(before)
 with slot:

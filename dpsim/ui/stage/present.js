@@ -19,6 +19,11 @@ function makePresenter(root) {
       stage.classList.toggle("present", present);
       if (!present) lift();
     },
+    // The screen below the stage's upper edge is all its own.
+    measure() {
+      const above = stage.getBoundingClientRect().top;
+      if (above >= 0) stage.style.setProperty("--above", `${above}px`);
+    },
     // Whether the key was for the blank screen.
     key(key) {
       if (!stage.classList.contains("present")) return false;

@@ -9,7 +9,7 @@ function createStage(root, report) {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   let [data, model, views] = [null, null, []];
   let [position, goal, looping, frame, previous] = [0, null, null, 0, 0]; // looping: a beat of the phase
-  let [said, width, walking, askedAt] = [-1, 0, false, -1]; // askedAt: the beat at which a number was asked about
+  let [said, width, walking, askedAt] = [-1, "", false, -1]; // askedAt: the beat at which a number was asked about
   const [stops, tips, presenter] = [makeStops(stage), makeTips(stage), makePresenter(root)];
   const origins = makeOrigins(root, (beat) => {
     askedAt = beat;
@@ -165,9 +165,10 @@ function createStage(root, report) {
   }
 
   function resize() {
-    const now = stage.clientWidth;
-    if (!model || !now || now === width) return;
+    const now = `${stage.clientWidth} ${unitOf(root)}`;
+    if (!model || !stage.clientWidth || now === width) return;
     width = now;
+    presenter.measure();
     views.forEach((view, n) => view.layout(find(n ? ".lanes" : ".field").clientWidth));
     origins.place();
     draw();
@@ -185,7 +186,7 @@ function createStage(root, report) {
       if (!known && old && data.keep && data.beats[position].id !== old.id) setTimeout(commit); // another beat than asked for
     }
     recolour();
-    width = 0;
+    width = "";
     resize();
   }
 
@@ -198,7 +199,7 @@ function createStage(root, report) {
 
   function show() {
     said = -1;
-    width = 0;
+    width = "";
     hush();
     presenter.use(Boolean(data.present));
     useTerms(data.terms);
@@ -306,7 +307,7 @@ function createStage(root, report) {
   find(".origin .shut").onclick = hush;
 
   const relayout = () => {
-    width = 0;
+    width = "";
     resize();
   };
   document.fonts?.ready.then(relayout); // a font that arrives late changes the height of every card

@@ -25,7 +25,7 @@ function makeTimeline(root, model, seek) {
   function layout(available) {
     unit = unitOf(root);
     gutter = (data.world > 16 ? 26 : 22) * unit;
-    all = (data.present ? 130 : 300) * unit;
+    all = (data.present ? 100 : 300) * unit;
     width = available;
     height = data.world * (laneHeight() + gap()) + 22 * unit;
     const scale = Math.min(2, window.devicePixelRatio || 1);
