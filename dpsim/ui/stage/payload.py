@@ -17,10 +17,12 @@ from dpsim.beats import Beat, phase_names
 from dpsim.comparison import Comparison
 from dpsim.contrast import contrast
 from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.origins import Origins, inside_text
 from dpsim.replay import AllReduce, Arrival, all_reduces
 from dpsim.scenario import MASKED
 from dpsim.timeline import COUNT, buckets
 from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
+from dpsim.ui.stage.packing import Packer, terms_of
 from dpsim.wording import MINUS, duration, number, plural, short, tiny
 
 WITH_NUMBERS = 16  # up to this many ranks are drawn as cards with numbers, more as a matrix
@@ -28,9 +30,9 @@ MOST_ENTRIES = 4  # entries of a chunk that a cell shows with up to four ranks; 
 MOST_PARAMETERS = 4
 MOST_STRIP = 24  # tokens that are drawn one by one; a longer strip is drawn as a bar
 
-PLAIN_SUMS = ("token_weighted", "sum_over_world_size")  # reductions under which the sums travel as they are
-
 Data = dict[str, Any]
+
+PLAIN_SUMS = ("token_weighted", "sum_over_world_size")  # reductions under which the sums travel as they are
 
 
 def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, first: str) -> Data:
@@ -38,6 +40,9 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
     batch = global_batch(trace.scenario)
     times = np.unique(np.concatenate([trace.events.start_s, trace.events.end_s]))
     spans = np.flatnonzero((trace.events.kind != SEND) & (trace.events.kind != RECEIVE))
+    packer = Packer(trace, told, comparison, batch)
+    sets: dict[bytes, int] = {}
+    steps = [_step(trace, t, comparison, times, packer, sets) for t in range(trace.steps)]
     data: Data = {
         "source": trace.source,
         "collective": trace.scenario.collective,
@@ -61,12 +66,29 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
             "end": np.searchsorted(times, trace.events.end_s[spans]).tolist(),
         },
         "batch": _batch(batch),
-        "ranks": _ranks(trace, batch),
-        "steps": [_step(trace, t, comparison, times) for t in range(trace.steps)],
+        "ranks": _ranks(trace, batch, packer),
+        "steps": steps,
+        "origins": packer.packed(),
+        "who": [_who(inside) for inside in sets],
     }
+    data["terms"] = terms_of(data)
     data["id"] = hashlib.sha256(repr(data).encode()).hexdigest()[:16]
     data["first"] = first
     return data
+
+
+def ghost_of(data: Data, step: int | None = None) -> Data:
+    """What the stage remembers of a picture before a change, as its `ghost`: all steps, or only one."""
+    kept = ("start", "end", "arrivals", "summary", "after")
+    compared = ("name", "error", "gradient")
+    steps = [
+        {key: old[key] for key in kept}
+        | {"compare": [{key: line[key] for key in compared} for line in old["compare"]]}
+        if step in (None, t)
+        else None
+        for t, old in enumerate(data["steps"])
+    ]
+    return {"world": data["world"], "steps": steps}
 
 
 def _beat(beat: Beat) -> Data:
@@ -95,7 +117,7 @@ def _batch(batch: GlobalBatch) -> list[str]:
     return strips
 
 
-def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
+def _ranks(trace: Trace, batch: GlobalBatch, packer: Packer) -> list[Data]:
     valid = batch.shard_counts(batch.valid).sum(axis=1)
     tokens = batch.shard_counts(batch.lengths).sum(axis=1)
     return [
@@ -106,6 +128,7 @@ def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
             if trace.scenario.world_size <= 8
             else f"{valid[r]} of {tokens[r]}",
             "sequences": [list(cell) for cell in row],
+            **(packer.rank(r) if trace.scenario.world_size <= WITH_NUMBERS else {}),
         }
         for r, row in enumerate(batch.assignment)
     ]
@@ -119,7 +142,13 @@ def _entries(values: Any, world: int) -> list[str]:
     return [*texts, f"+{more}"] if more > 0 else texts
 
 
-def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
+def _step(
+    trace: Trace, step: int, comparison: Comparison, times: Any, packer: Packer, sets: dict[bytes, int]
+) -> Data:
+    of = Origins(trace, step, packer.batch)
+    numbers = trace.scenario.world_size <= WITH_NUMBERS
+    parts = [(part, of.cells(part) if numbers else None) for part in all_reduces(trace, step)]
+    known = [(part, cells) for part, cells in parts if cells]
     measured = step_metrics(trace, step)
     waits = float(measured.wait_s.sum())
     begun, ended = trace.step_window(step)
@@ -137,7 +166,10 @@ def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
         "arrivals": [float(a) for a in _arrivals(trace, step)],
         "late": _late(measured),
         "total": f"N = {trace.valid_tokens[step].sum()}" if trace.counted[step, 0] >= 0 else "",
-        "groups": [_group(trace, step, part, times) for part in all_reduces(trace, step)],
+        "groups": [
+            _group(trace, step, part, times, sets) | packer.places(of, part, cells) for part, cells in parts
+        ],
+        "origins": packer.step(step, known, len(held)),
         "buckets": [" ".join(b.names) for b in buckets(trace.scenario, step)],
         "compare": [vars(line) for line in contrast(trace, step, comparison)],
     }
@@ -214,9 +246,17 @@ def _ready(trace: Trace, step: int, part: AllReduce) -> Any:
     return out
 
 
-def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
-    """One all-reduce: what the ranks bring, and its transfers in columns. With many ranks only how many
-    ranks are in a chunk travels to the browser, and no numbers."""
+def _who(inside: bytes) -> str | list[Any]:
+    """Who is in a chunk: how often each rank, "1020"; with many ranks how many, and which as runs."""
+    counts = np.frombuffer(inside, np.int64)
+    if len(counts) <= WITH_NUMBERS:
+        return "".join(map(str, np.minimum(counts, 9).tolist()))
+    return [int(counts.sum()), inside_text(counts)]
+
+
+def _group(trace: Trace, step: int, part: AllReduce, times: Any, sets: dict[bytes, int]) -> Data:
+    """One all-reduce: what the ranks bring, and its transfers in columns. With many ranks no numbers travel
+    to the browser, only who is in a chunk."""
     schedule, events = part.schedule, trace.events
     rows = np.array([a.event for a in part.arrivals], np.int64)
     numbers = trace.scenario.world_size <= WITH_NUMBERS
@@ -233,10 +273,7 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
         "start": np.searchsorted(times, events.start_s[rows]).tolist(),
         "end": np.searchsorted(times, events.end_s[rows]).tolist(),
         "ready": _ready(trace, step, part).tolist(),
-        "inside": [
-            "".join(map(str, np.minimum(a.counts, 9).tolist())) if numbers else int(a.counts.sum())
-            for a in part.arrivals
-        ],
+        "inside": [sets.setdefault(a.counts.tobytes(), len(sets)) for a in part.arrivals],
     }
     if numbers:
         bounds, world = schedule.bounds, schedule.world_size
@@ -248,7 +285,5 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
         data["now"] = [_entries(a.now.tolist(), world) for a in part.arrivals]
         data["came"] = [_entries(a.payload.tolist(), world) for a in part.arrivals]
         data["sums"] = [_sum(a) for a in part.arrivals] if world <= 4 else []
-        data["came_from"] = [
-            "".join(map(str, np.minimum(a.payload_counts, 9).tolist())) for a in part.arrivals
-        ]
+        data["came_from"] = [sets.setdefault(a.payload_counts.tobytes(), len(sets)) for a in part.arrivals]
     return data
