@@ -18,7 +18,7 @@ from dpsim.ui.lab_results import results, warnings
 from dpsim.ui.lab_state import STAGE, Lab, Shown, lab, settle, stopped_at
 from dpsim.ui.opening import open_button
 from dpsim.ui.picture import Picture, picture, play
-from dpsim.ui.stage.payload import stage_data
+from dpsim.ui.stage.payload import ghost_of, stage_data
 from dpsim.ui.text import beats_markdown, literal
 
 MOST_LINK = 2000

@@ -55,7 +55,7 @@ def _meaning(term: str) -> str:
 
 
 def _bind(key: str, value: Any, edit: Edit) -> str:
-    """The widget's key; what it says is taken from the scenario, unless it has been refused and can be mended."""
+    """The widget's key; it says what the scenario says, unless what was typed has been refused."""
     now, widget = lab(), f"lab.{key}"
     now.edits[key] = edit
     if key not in now.refused:

@@ -1,7 +1,7 @@
 """The lab's state: the scenario, what it was before, and the address that mirrors it.
 
 Streamlit may break off a run, callbacks included, as soon as the next click has arrived. So a control has no
-callback that could be lost: whatever it says and the scenario does not yet is taken over at the start of a run.
+callback that could be lost: what it says and the scenario does not yet is taken over at the start of a run.
 
 The session holds the truth until a run has been finished, because a quick second click is sent with the
 address of before the first. After that, another address means that somebody has navigated, and is the truth.
@@ -36,7 +36,7 @@ Edit = Callable[[Scenario, Any], Scenario]
 
 @dataclass(frozen=True)
 class Shown:
-    """What the lab shows: a scenario by its query, and the trace of it if one was opened (`name` is its own)."""
+    """What the lab shows: a scenario by its query, and its trace if one was opened, under a `name`."""
 
     query: str
     trace: Trace | None = None
@@ -100,7 +100,7 @@ def lab() -> Lab:
 
 
 def listen(now: Lab) -> None:
-    """Take over what the controls say and the scenario does not yet; what cannot be is told at its control."""
+    """Take over what the controls say and the scenario does not; what cannot be is told at its control."""
     saying = {key: value for key in now.edits if (value := heard(key)) is not None}
     for key, value in saying.items():
         if value == now.said.get(key):
@@ -148,7 +148,7 @@ def settle(arrived: bool) -> tuple[Lab, str | None]:
 
 
 def stopped_at(now: Lab) -> str:
-    """The beat that the stage rests on, as far as it has told, if what is shown has it; empty for the first."""
+    """The beat that the stage rests on, as far as it has told and what is shown has it; empty: the first."""
     told = st.session_state.get(STAGE)
     beat = (told.get("beat") if told is not None else None) or now.first
     return beat if beat in picture(now.shown.query)[2][1:] else ""
