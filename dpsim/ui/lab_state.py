@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from threading import RLock
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -56,7 +57,7 @@ class Lab:
     bar or written to it. `said` is what every control said when it was last listened to, `edits` what a
     control does, `refused` why what it says cannot be. `first` is the beat that a link asked for, until
     something is changed: from then on the stage keeps its own place. `epoch` rises whenever something else
-    than a click on the token editor decides what it shows.
+    than a click on the token editor decides what it shows. `busy` until a run with a change is through.
     """
 
     shown: Shown
@@ -68,6 +69,7 @@ class Lab:
     first: str = ""
     epoch: int = 0
     busy: bool = False
+    lock: RLock = field(default_factory=RLock)
     socket: str | None = None
 
     def put(self, shown: Shown) -> None:
@@ -139,11 +141,12 @@ def settle(arrived: bool) -> tuple[Lab, str | None]:
     socket = st.context.headers.get("Sec-Websocket-Key")
     now: Lab | None = st.session_state.get("lab")
     if now is not None:
-        listen(now)
-        regained, now.socket = now.socket != socket, socket
-        if now.busy or regained or now.address == asked or (arrived and not asked):
-            _write(now, asked)
-            return now, None
+        with now.lock:
+            listen(now)
+            regained, now.socket = now.socket != socket, socket
+            if now.busy or regained or now.address == asked or (arrived and not asked):
+                _write(now, asked)
+                return now, None
     return _read(asked, now, socket)
 
 
