@@ -275,34 +275,7 @@ function createStage(root, report) {
     Home: () => seek(0),
     End: () => seek(model.last),
   };
-  // Whether the key was for the number or term that has the focus.
-  function keyOnStop(target, key) {
-    const number = target.closest?.("[data-origin]");
-    if (!number && !target.matches?.(".term")) return false;
-    if (AHEAD[key]) (number?.arrow ?? ((way) => stops.move(target, way)))(key);
-    else if (number && (key === "Enter" || key === " ")) ask(number);
-    else return false;
-    return true;
-  }
-
-  function onKey(event) {
-    const { target, key } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const elsewhere = target.tagName === "SELECT" || (target.tagName === "BUTTON" && key === " ");
-    const used =
-      presenter.key(key) ||
-      (key === "Escape" && (tips.hide() || hush())) ||
-      keyOnStop(target, key) ||
-      (keys[key] && !elsewhere && (keys[key](), true));
-    if (!used) return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-  stage.onkeydown = onKey;
-  // In front of a class the keys work without a click, also once the focus has fallen to the page.
-  const onPage = (event) => data?.present && event.target === document.body && onKey(event);
-  document.addEventListener("keydown", onPage);
-
+  const deaf = makeKeys(stage, { keys, stops, tips, presenter, ask, hush, presenting: () => Boolean(data?.present) });
   stage.addEventListener("click", ({ target }) => target.closest("[data-origin]") && ask(target.closest("[data-origin]")));
   find(".origin .shut").onclick = hush;
 
@@ -319,7 +292,7 @@ function createStage(root, report) {
       goal = null;
       cancelAnimationFrame(frame);
       watcher.disconnect();
-      document.removeEventListener("keydown", onPage);
+      deaf();
     },
   };
 }
