@@ -11,6 +11,7 @@ function createStage(root, report) {
   let [position, goal, looping, frame, previous] = [0, null, null, 0, 0]; // looping: a beat of the phase
   let [said, width, walking, askedAt] = [-1, "", false, -1]; // askedAt: the beat at which a number was asked about
   const [stops, tips, presenter] = [makeStops(stage), makeTips(stage), makePresenter(root)];
+  let painted = ""; // the theme's colours as drawn
   const origins = makeOrigins(root, (beat) => {
     askedAt = beat;
     seek(beat);
@@ -157,9 +158,14 @@ function createStage(root, report) {
   function recolour() {
     const style = getComputedStyle(stage);
     const dark = luminance(style.color) > 0.5;
+    const paint = `${style.color} ${style.getPropertyValue("--st-background-color")}`;
+    if (paint === painted) return; // a rerun brings the same theme: what has the focus stays
+    painted = paint;
     stage.toggleAttribute("data-dark", dark);
     const colours = { ink: style.color, paper: style.getPropertyValue("--st-background-color").trim() || (dark ? "#0e1117" : "#ffffff") };
+    const held = stage.contains(focused());
     views.forEach((view) => view.colour(dark, colours));
+    if (held && !focused()) stage.focus({ preventScroll: true });
     tellWho();
     origins.recolour(dark);
   }
@@ -198,8 +204,7 @@ function createStage(root, report) {
   }
 
   function show() {
-    said = -1;
-    width = "";
+    [said, width, painted] = [-1, "", ""];
     hush();
     presenter.use(Boolean(data.present));
     useTerms(data.terms);
