@@ -5,9 +5,8 @@ Everything here is read from the trace, a metric of it, or the comparison beside
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -61,16 +60,19 @@ class Origins:
         self.total = int(self.valid.sum())
         self.table = reduction(self.scenario.reduction, self.valid, self.micro)
         self.prefix = f"s{step}." if step else ""
+        self.buckets = len(buckets(self.scenario, step))
+        self.over = lru_cache(maxsize=None)(self._over)
+        self.backward_beat = lru_cache(maxsize=None)(self._backward_beat)
 
     # -- beats -------------------------------------------------------------------------------------------
 
     def window(self, k: int) -> str:
         return f".m{k}" if max(self.micro) > 1 and k >= 0 else ""
 
-    def backward_beat(self, rank: int, k: int, bucket: int) -> str:
+    def _backward_beat(self, rank: int, k: int, bucket: int) -> str:
         """The beat at whose end a rank has its gradient of micro-batch k in a bucket."""
         rows = self.events.where(step=self.step, kind=BACKWARD, micro_batch=k)
-        split = len(buckets(self.scenario, self.step)) > 1 and bool((self.events.bucket[rows] >= 0).any())
+        split = self.buckets > 1 and bool((self.events.bucket[rows] >= 0).any())
         own = self.events.bucket[rows[self.events.rank[rows] == rank]]
         suffix = f".b{bucket}" if split and bucket in own else ""
         return f"{self.prefix}backward{self.window(k)}{suffix}"
@@ -106,20 +108,20 @@ class Origins:
     def where(self, part: AllReduce, rank: int, chunk: int) -> str:
         if part.bucket == COUNT:
             return f"Valid tokens, as rank {rank} knows them"
-        made = len(buckets(self.scenario, self.step))
+        made = self.buckets
         which = "the whole vector" if len(part.schedule.bounds) == 2 else f"chunk {chunk}"
         which = f"bucket {part.bucket + 1} of {made}, {which}" if made > 1 else which
         return f"{which[0].upper()}{which[1:]} on rank {rank}"
 
     def elements(self, part: AllReduce, chunk: int) -> range:
         """The elements of a chunk that are written out, as places in the bucket's vector."""
-        low, high = (int(b) for b in part.schedule.bounds[chunk : chunk + 2])
+        low, high = part.schedule.bounds[chunk : chunk + 2].tolist()
         return range(low, min(high, low + (4 if self.size <= FEW else 1)))
 
     def label(self, part: AllReduce, element: int) -> str:
         return "" if part.bucket == COUNT else f"element {part.start + element}"
 
-    def over(self, counts: Sequence[int], k: int = -1) -> str:
+    def _over(self, counts: tuple[int, ...], k: int = -1) -> str:
         """How many tokens are in the parts of some ranks, in micro-batch k or in all."""
         inside = np.flatnonzero(counts)
         column = slice(None) if k < 0 else slice(k, k + 1)
@@ -204,13 +206,14 @@ class Origins:
             (self.label(part, i), _sum(arrival, i - int(schedule.bounds[chunk])))
             for i in self.elements(part, chunk)
         ]
-        inside = np.flatnonzero(arrival.counts).tolist()
-        if arrival.adds and len(inside) > 2 and arrival.counts.max() == 1:
+        counts = tuple(arrival.counts.tolist())
+        inside = [r for r, times in enumerate(counts) if times]
+        if arrival.adds and len(inside) > 2 and max(counts) == 1:
             first = int(schedule.bounds[chunk])
             terms = added(part.brought[inside, first].tolist())
             what = "what the ranks brought" + (" of it" if len(lines) > 1 else "")
             lines.append((what, f"{terms} = {number(float(arrival.now[0]))}"))
-        tokens = self.over(arrival.counts.tolist(), part.micro_batch)
+        tokens = self.over(counts, part.micro_batch)
         if part.bucket == COUNT:
             tokens = f"the counts of {ranks(inside)}"
         does = (
@@ -219,7 +222,6 @@ class Origins:
         done = len(inside) == self.size
         says = f"Rank {rank} {does}. " + (f"Finished: all {self.size} ranks are in it" if done else "In it")
         says += f", {tokens}." if done else f": {tokens}." if part.bucket == COUNT else f" now: {tokens}."
-        counts = tuple(arrival.counts.tolist())
         beat = self.round_beat(part, int(schedule.round[row]))
         parts = (held, came) if arrival.adds else (came,)
         return Origin(self.where(part, rank, chunk), says, tuple(lines), counts, beat, parts)

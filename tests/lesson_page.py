@@ -10,6 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 # Streamlit looks for its own server below the page's path first: a browser reports what is not there.
 LOOKED_FOR = re.compile(r"status of 404")
 
+LONGEST_LOAD_MS = 60_000  # a screen with a chart waits for Plotly's five megabytes, on a busy machine long
+
 
 class LessonPage:
     """One page of the app with a lesson; `faults` is what went wrong on it so far."""
@@ -19,7 +21,7 @@ class LessonPage:
         self.faults: list[str] = []
         self.heading = page.get_by_role("heading", level=1)
         self.lock = page.get_by_role("button", name="Lock my prediction")
-        self.next = page.get_by_role("button", name=re.compile("^Next"))
+        self.next = page.get_by_role("button", name=re.compile("^Next(: | lesson: )"))
         self.stage = page.locator(".stage")
         self.alerts = page.get_by_test_id("stAlert")
         self.main = page.get_by_test_id("stMain")
@@ -34,7 +36,7 @@ class LessonPage:
         """Open a screen by its link and wait until it is drawn."""
         asked = "&".join(f"{k}={v}" for k, v in (("lesson", lesson), ("screen", screen)) if v)
         self.page.goto(f"{self.url}/lesson?{asked}")
-        expect(self.heading).not_to_be_empty()
+        expect(self.heading).not_to_be_empty(timeout=LONGEST_LOAD_MS)
         self.ready()
 
     def ready(self) -> None:

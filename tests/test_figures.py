@@ -80,6 +80,13 @@ def test_what_is_undefined_is_said_to_be_undefined_and_the_parameters_stay() -> 
     assert figure(scenario, "parameters.mean_of_rank_means") == figure(scenario, "before")
 
 
+def test_what_only_rounding_makes_is_no_error() -> None:
+    scenario = from_toml(to_toml(preset("two-and-eight")).replace("\n    2,\n    8,\n", "\n    5,\n    5,\n"))
+    assert scenario.batch.valid == (5, 5)
+    assert compare(scenario).schemes["mean_of_rank_means"].relative_l2_error[0] != 0
+    assert figure(scenario, "error.mean_of_rank_means").text == "0 %"
+
+
 def test_a_list_has_no_value_and_its_entries_have_one() -> None:
     assert figure(preset("chapter-19-2"), "after").value is None
     assert figure(preset("chapter-19-2"), "after.1").value == pytest.approx(4.8)

@@ -306,3 +306,17 @@ def test_a_rerun_leaves_the_panel_open(visit: Visit) -> None:
     stage.page.emulate_media(color_scheme="dark")
     expect(stage.root).to_have_attribute("data-dark", "")
     expect(panel(stage)).to_be_visible()
+
+
+def test_a_rerun_leaves_the_focus_on_its_number(visit: Visit) -> None:
+    stage = visit(query(beat="optimizer"))
+    cell = stage.cards.nth(1).locator(".cell").nth(2)
+    cell.focus()
+    stage.page.keyboard.press("r")
+    stage.frames(20)
+    stage.ready()
+    expect(cell).to_be_focused()
+    stage.page.emulate_media(color_scheme="dark")
+    expect(stage.root).to_have_attribute("data-dark", "")
+    stage.page.keyboard.press("PageUp")  # the cells were made again: the stage itself has the focus now
+    stage.at(stage.last() - 1)

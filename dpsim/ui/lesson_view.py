@@ -18,10 +18,16 @@ from dpsim.ui.lesson_top import top
 from dpsim.ui.text import literal
 from dpsim.wording import plural
 
+# Streamlit's captions, its colours of code, and white on the dark theme's primary colour are too faint.
 STYLE = """<style>
+[data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
+button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
 .st-key-lesson .stMarkdown p, .st-key-lesson .stMarkdown li { font-size: 1.075rem; line-height: 1.6; }
 .st-key-lesson :is(.stRadio, .stTextInput) > label p { font-size: 1.075rem; font-weight: 600; }
 .st-key-lesson .stTextInput > div { max-width: 20rem; }
+.st-key-lesson .stCode code span.token.token { color: inherit; }
+.st-key-lesson .stCode code span.token.keyword { color: light-dark(#0b5cad, #8cc6f7); font-weight: 600; }
+.st-key-lesson .stCode code span.token:is(.string, .comment) { color: light-dark(#3f6212, #b5d99c); }
 .st-key-lesson .katex { font-size: 1.12em; }
 .st-key-lesson .katex-display { overflow-x: auto; overflow-y: hidden; text-align: left; }
 .st-key-lesson .katex-display > .katex { text-align: left; white-space: normal; }

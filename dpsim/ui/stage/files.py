@@ -7,7 +7,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SCRIPTS = (
     "model.js", "geometry.js", "words.js", "card.js", "cards.js", "matrix.js", "timeline.js", "origins.js",
-    "focus.js", "present.js", "stage.js",
+    "focus.js", "keys.js", "present.js", "stage.js",
 )  # fmt: skip
 
 

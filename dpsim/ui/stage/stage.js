@@ -11,6 +11,7 @@ function createStage(root, report) {
   let [position, goal, looping, frame, previous] = [0, null, null, 0, 0]; // looping: a beat of the phase
   let [said, width, walking, askedAt] = [-1, "", false, -1]; // askedAt: the beat at which a number was asked about
   const [stops, tips, presenter] = [makeStops(stage), makeTips(stage), makePresenter(root)];
+  let painted = ""; // the theme's colours as drawn
   const origins = makeOrigins(root, (beat) => {
     askedAt = beat;
     seek(beat);
@@ -157,9 +158,14 @@ function createStage(root, report) {
   function recolour() {
     const style = getComputedStyle(stage);
     const dark = luminance(style.color) > 0.5;
+    const paint = `${style.color} ${style.getPropertyValue("--st-background-color")}`;
+    if (paint === painted) return; // a rerun brings the same theme: what has the focus stays
+    painted = paint;
     stage.toggleAttribute("data-dark", dark);
     const colours = { ink: style.color, paper: style.getPropertyValue("--st-background-color").trim() || (dark ? "#0e1117" : "#ffffff") };
+    const held = stage.contains(focused());
     views.forEach((view) => view.colour(dark, colours));
+    if (held && !focused()) stage.focus({ preventScroll: true });
     tellWho();
     origins.recolour(dark);
   }
@@ -198,8 +204,7 @@ function createStage(root, report) {
   }
 
   function show() {
-    said = -1;
-    width = "";
+    [said, width, painted] = [-1, "", ""];
     hush();
     presenter.use(Boolean(data.present));
     useTerms(data.terms);
@@ -275,34 +280,7 @@ function createStage(root, report) {
     Home: () => seek(0),
     End: () => seek(model.last),
   };
-  // Whether the key was for the number or term that has the focus.
-  function keyOnStop(target, key) {
-    const number = target.closest?.("[data-origin]");
-    if (!number && !target.matches?.(".term")) return false;
-    if (AHEAD[key]) (number?.arrow ?? ((way) => stops.move(target, way)))(key);
-    else if (number && (key === "Enter" || key === " ")) ask(number);
-    else return false;
-    return true;
-  }
-
-  function onKey(event) {
-    const { target, key } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const elsewhere = target.tagName === "SELECT" || (target.tagName === "BUTTON" && key === " ");
-    const used =
-      presenter.key(key) ||
-      (key === "Escape" && (tips.hide() || hush())) ||
-      keyOnStop(target, key) ||
-      (keys[key] && !elsewhere && (keys[key](), true));
-    if (!used) return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-  stage.onkeydown = onKey;
-  // In front of a class the keys work without a click, also once the focus has fallen to the page.
-  const onPage = (event) => data?.present && event.target === document.body && onKey(event);
-  document.addEventListener("keydown", onPage);
-
+  const deaf = makeKeys(stage, { keys, stops, tips, presenter, ask, hush, presenting: () => Boolean(data?.present) });
   stage.addEventListener("click", ({ target }) => target.closest("[data-origin]") && ask(target.closest("[data-origin]")));
   find(".origin .shut").onclick = hush;
 
@@ -319,7 +297,7 @@ function createStage(root, report) {
       goal = null;
       cancelAnimationFrame(frame);
       watcher.disconnect();
-      document.removeEventListener("keydown", onPage);
+      deaf();
     },
   };
 }

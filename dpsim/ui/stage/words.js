@@ -38,7 +38,7 @@ function fromWhere(node, row, told = "") {
     node.dataset.origin = row;
     node.dataset.told = told; // what was asked about, where the origin itself does not say
     node.setAttribute("role", "button");
-    node.tabIndex = -1;
+    if (!node.hasAttribute("tabindex")) node.tabIndex = -1; // the one that Tab comes to stays so
   } else {
     delete node.dataset.origin;
     node.removeAttribute("role");
