@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
-from test_app import APP, is_fine, page_text
+from test_app import APP, is_fine, page_text, plain
 from test_lessons import WHOLE
 
 from dpsim.directives import Exercise, Predict, Stage
@@ -35,8 +35,8 @@ def opened(lesson: str = "", screen: str = "", **more: str) -> AppTest:
 
 def heading(app: AppTest) -> str:
     """The heading of the screen."""
-    data = [json.loads(component.proto.json) for component in app.get("bidi_component")]
-    return next(str(d["title"]) for d in data if "place" in d)
+    (title,) = app.title
+    return plain(title.value)
 
 
 def stages(app: AppTest) -> list[dict[str, object]]:

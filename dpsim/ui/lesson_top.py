@@ -5,32 +5,38 @@ from __future__ import annotations
 
 import streamlit as st
 
-HTML = '<h1 tabindex="-1"></h1>'
+from dpsim.ui.text import literal
 
-CSS = """
-h1 {
-  margin: 0; font: 600 clamp(1.6rem, 4.5vw, 2.1rem) / 1.2 var(--st-heading-font, inherit); outline: none;
-  color: var(--st-heading-color, inherit); text-wrap: balance; overflow-wrap: anywhere;
-}
-"""
-
+# Streamlit draws the heading, since a component is there only once its code has been fetched.
 JS = """
 const places = new WeakMap();
 
 export default function ({ data, parentElement }) {
-  const heading = parentElement.querySelector("h1");
-  heading.textContent = data.title;
   const before = places.get(parentElement);
   places.set(parentElement, data.place);
   if (before === undefined || before === data.place) return;
-  document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0);
-  heading.focus({ preventScroll: true });
+  requestAnimationFrame(() => {
+    document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0);
+    const heading = document.querySelector(".st-key-top h1");
+    if (!heading) return;
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  });
 }
 """
 
-_component = st.components.v2.component("dpsim_lesson_top", html=HTML, css=CSS, js=JS)
+STYLE = """<style>
+.st-key-top h1 {
+  padding: 0.25rem 0; font-size: clamp(1.6rem, 4.5vw, 2.1rem); text-wrap: balance; outline: none;
+}
+</style>"""
+
+_component = st.components.v2.component("dpsim_lesson_top", html="<span></span>", js=JS)
 
 
 def top(title: str, place: str) -> None:
     """The heading `title`; `place` changes when another screen is shown."""
-    _component(key="lesson_top", data={"title": title, "place": place})
+    st.html(STYLE)
+    with st.container(key="top", gap=None):
+        st.title(literal(title), anchor=False)
+        _component(key="lesson_top", data={"place": place})
