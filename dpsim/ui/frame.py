@@ -28,10 +28,10 @@ abbr.term:is(:hover, :focus)::after {
 # The presenter's view: the stage, and one quiet way back.
 ALONE = """<style>
 .stAppHeader, [data-testid="stSidebar"] { display: none; }
-.stMainBlockContainer { padding: 0.5rem 1rem 0; }
-.st-key-leave { position: fixed; right: 0.5rem; bottom: 0.25rem; z-index: 100; width: auto; }
-.st-key-leave button { opacity: 0.75; min-height: 0; padding: 0.1rem 0.6rem; }
-.st-key-leave button:is(:hover, :focus-visible) { opacity: 1; }
+.stMainBlockContainer { padding: 1.75rem 1rem 0; }
+.st-key-leave { position: fixed; right: 0.5rem; top: 0.1rem; z-index: 100; width: auto; }
+.st-key-leave button { min-height: 0; padding: 0 0.6rem; }
+.st-key-leave p { font-size: 0.8rem; }
 </style>"""
 
 

@@ -19,7 +19,7 @@ from dpsim.contrast import contrast
 from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.origins import Origins, inside_text
 from dpsim.replay import AllReduce, Arrival, all_reduces
-from dpsim.scenario import MASKED
+from dpsim.scenario import MASKED, Scenario
 from dpsim.timeline import COUNT, buckets
 from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
 from dpsim.ui.stage.packing import Packer, terms_of
@@ -152,15 +152,14 @@ def _step(
     measured = step_metrics(trace, step)
     waits = float(measured.wait_s.sum())
     begun, ended = trace.step_window(step)
-    few = trace.scenario.world_size <= 4
     held, after = (trace.parameters[t, 0, :MOST_PARAMETERS].tolist() for t in (step, step + 1))
     return {
         "start": begun,
         "end": ended,
         "ticks": _ticks(begun, ended),
         "summary": f"{duration(measured.step_time_s)} per step · {duration(waits)} waited for the last",
-        "before": [_parameter(v, few) for v in held],
-        "after": [_parameter(v, few) for v in after],
+        "before": _parameters(held, trace.scenario),
+        "after": _parameters(after, trace.scenario),
         "hidden": max(0, trace.scenario.model.size - MOST_PARAMETERS),
         "waits": [duration(float(w)) for w in measured.wait_s],
         "arrivals": [float(a) for a in _arrivals(trace, step)],
@@ -175,9 +174,11 @@ def _step(
     }
 
 
-def _parameter(value: float, roomy: bool) -> str:
-    exact = number(value)
-    return exact if roomy and len(exact) <= 7 else short(value)
+def _parameters(values: list[float], scenario: Scenario) -> list[str]:
+    """Parameters as a card has room for: exact on few cards, where all of them are on it and not too long."""
+    roomy = scenario.world_size <= 4 and scenario.model.size <= MOST_PARAMETERS
+    written = ((number(v), short(v)) for v in values)
+    return [exact if roomy and len(exact) <= 7 else brief for exact, brief in written]
 
 
 def _late(measured: StepMetrics) -> str:
