@@ -2,8 +2,8 @@
 
 `python benchmarks/learners.py` opens thirty browser-like sessions, each a websocket that speaks Streamlit's
 own protocol. Every learner acts every two to four seconds: three of four times a step on the stage, else a
-change of a control. The baseline is one learner alone on the same server; the same is measured with Streamlit's garbage
-collection after every run, which this app switches off.
+change of a control. The baseline is one learner alone on a server of its own; then thirty, as this app is set
+and with Streamlit's garbage collection after every run, which this app switches off.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 
+GROUPS = ("Batch", "Model and optimizer", "Compute and network", "Buckets", "Own weights")
 APP = str(Path(__file__).resolve().parents[1] / "app.py")
 
 
@@ -22,6 +23,8 @@ def opened(query: dict[str, str] | str = "") -> AppTest:
     """The lab as it is after opening a link with this query."""
     app = AppTest.from_file(APP, default_timeout=30)
     app.switch_page("pages/lab.py")
+    for group in GROUPS:
+        app.session_state[f"lab.group.{group}"] = True
     for key, value in parse_qsl(query) if isinstance(query, str) else query.items():
         app.query_params[key] = value
     return app.run()

@@ -8,8 +8,7 @@ import streamlit as st
 
 from dpsim.beats import beats
 from dpsim.comparison import Comparison, compare
-from dpsim.forms import from_query, preset, preset_names, to_query, to_toml
-from dpsim.simulate import simulate
+from dpsim.forms import preset, preset_names, to_query, to_toml
 from dpsim.trace import Trace
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
@@ -17,7 +16,7 @@ from dpsim.ui.lab_controls import first_five, on_demand
 from dpsim.ui.lab_results import results, warnings
 from dpsim.ui.lab_state import STAGE, Lab, Shown, lab, settle, stopped_at
 from dpsim.ui.opening import open_button
-from dpsim.ui.picture import Picture, picture, play
+from dpsim.ui.picture import Picture, picture, play, run_of
 from dpsim.ui.stage.payload import ghost_of, stage_data
 from dpsim.ui.text import beats_markdown, literal
 
@@ -40,7 +39,7 @@ def lab_page() -> None:
         play(data | place | _ghost(now), key=STAGE)
         trace, ways = _run(now.shown)
         warnings(now.shown.scenario, ways)
-        results(trace, ways, _run_of(now.before[-1]) if now.before else None)
+        results(trace, ways, run_of(now.before[-1]) if now.before else None)
         with st.expander(f"The same as text: {len(ids)} beats"):
             st.markdown(text)
         take_along(now.shown.query, now.shown.trace)
@@ -73,16 +72,9 @@ def _start() -> None:
     lab().overrule(Shown(to_query(preset(st.session_state["lab.preset"]))))
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _run_of(query: str) -> tuple[Trace, Comparison]:
-    """A scenario's trace, and every reduction beside one device."""
-    scenario = from_query(query)
-    return simulate(scenario), compare(scenario)
-
-
 def _run(shown: Shown) -> tuple[Trace, Comparison]:
     """The same of what the lab shows."""
-    return _run_of(shown.query) if shown.trace is None else (shown.trace, compare(shown.trace.scenario))
+    return run_of(shown.query) if shown.trace is None else (shown.trace, compare(shown.trace.scenario))
 
 
 def _picture(shown: Shown) -> Picture:

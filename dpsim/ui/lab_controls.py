@@ -58,6 +58,8 @@ def _bind(key: str, value: Any, edit: Edit) -> str:
     """The widget's key; it says what the scenario says, unless what was typed has been refused."""
     now, widget = lab(), f"lab.{key}"
     now.edits[key] = edit
+    if widget not in st.session_state:  # drawn anew: what had been typed and refused is gone
+        now.refused.pop(key, None)
     if key not in now.refused:
         if st.session_state.get(widget) != value:
             st.session_state[widget] = value
@@ -155,8 +157,13 @@ def on_demand(scenario: Scenario) -> None:
     }
     with st.container(horizontal=True, gap="small"):
         for label, group in groups.items():
-            with st.popover(label, width="content"):
-                group(scenario)
+            popover = st.popover(label, key=f"lab.group.{label}", on_change="rerun")
+            if popover.open:  # for a class of thirty it matters that what nobody sees is not drawn
+                with popover:
+                    group(scenario)
+    for key, message in lab().refused.items():
+        if f"lab.{key}" not in st.session_state:
+            st.error(literal(message))
 
 
 def _batch(scenario: Scenario) -> None:
