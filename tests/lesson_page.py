@@ -37,6 +37,7 @@ class LessonPage:
         asked = "&".join(f"{k}={v}" for k, v in (("lesson", lesson), ("screen", screen)) if v)
         self.page.goto(f"{self.url}/lesson?{asked}")
         expect(self.heading).not_to_be_empty(timeout=LONGEST_LOAD_MS)
+        expect(self.heading).to_have_css("font-weight", "600", timeout=LONGEST_LOAD_MS)  # by our own style
         self.ready()
 
     def ready(self) -> None:

@@ -26,8 +26,9 @@ export default function ({ data, parentElement }) {
 """
 
 STYLE = """<style>
-.st-key-top h1 {
-  padding: 0.25rem 0; font-size: clamp(1.6rem, 4.5vw, 2.1rem); text-wrap: balance; outline: none;
+.stApp .st-key-top h1 {
+  padding: 0.25rem 0 0.75rem; font-size: clamp(1.6rem, 4.5vw, 2.1rem); font-weight: 600;
+  text-wrap: balance; outline: none;
 }
 </style>"""
 

@@ -20,8 +20,8 @@ from dpsim.wording import plural
 
 # Streamlit's captions, its colours of code, and white on the dark theme's primary colour are too faint.
 STYLE = """<style>
-[data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
-button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
+.stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
+.stApp button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
 .st-key-lesson .stMarkdown p, .st-key-lesson .stMarkdown li { font-size: 1.075rem; line-height: 1.6; }
 .st-key-lesson :is(.stRadio, .stTextInput) > label p { font-size: 1.075rem; font-weight: 600; }
 .st-key-lesson .stTextInput > div { max-width: 20rem; }
