@@ -9,11 +9,14 @@ from streamlit.navigation.page import StreamlitPage
 
 ICON = str(Path(__file__).parent / "icon.png")
 
+# Streamlit's captions, and white on the dark theme's primary colour, are too faint.
 # A term says what it means at the foot of the window: never cut off, wherever the word stands.
 STYLE = """<style>
 .stAppHeader { height: 2.75rem; min-height: 2.75rem; }
 .stMainBlockContainer { padding: 3.25rem clamp(1rem, 3vw, 3rem) 2rem; }
 .st-key-title .stText { font-size: 1.5rem; font-weight: 600; line-height: 1.25; white-space: normal; }
+.stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
+.stApp button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
 abbr.term { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; border-radius: 3px; }
 abbr.term:focus-visible { outline: 3px solid var(--st-primary-color, #0b5cad); }
 abbr.term:is(:hover, :focus)::after {

@@ -55,9 +55,10 @@ class Lab:
 
     `before` are the queries of earlier results, newest last. `address` is what was last read from the address
     bar or written to it. `said` is what every control said when it was last listened to, `edits` what a
-    control does, `refused` why what it says cannot be. `first` is the beat that a link asked for, until
-    something is changed: from then on the stage keeps its own place. `epoch` rises whenever something else
-    than a click on the token editor decides what it shows. `busy` until a run with a change is through.
+    control does, `refused` why what it says cannot be. `linked` is the beat that the last link asked for, and
+    `told` what the stage had told until then; `first` is that beat, too, until something is changed: from
+    then on the stage keeps its own place. `epoch` rises whenever something else than a click on the token
+    editor decides what it shows. `busy` until a run with a change is through.
     """
 
     shown: Shown
@@ -67,6 +68,8 @@ class Lab:
     edits: dict[str, Edit] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     first: str = ""
+    linked: str = ""
+    told: str = ""
     epoch: int = 0
     busy: bool = False
     lock: RLock = field(default_factory=RLock)
@@ -152,9 +155,14 @@ def settle(arrived: bool) -> tuple[Lab, str | None]:
 
 def stopped_at(now: Lab) -> str:
     """The beat that the stage rests on, as far as it has told and what is shown has it; empty: the first."""
-    told = st.session_state.get(STAGE)
-    beat = (told.get("beat") if told is not None else None) or now.first
+    beat = now.linked if _told() == now.told else _told()
     return beat if beat in picture(now.shown.query)[2][1:] else ""
+
+
+def _told() -> str:
+    """The beat that the stage told last, if it has told any."""
+    told = st.session_state.get(STAGE)
+    return (told.get("beat") if told is not None else None) or ""
 
 
 def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[Lab, str | None]:
@@ -180,7 +188,8 @@ def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[L
     beat = st.query_params.get("beat", ids[0])
     if beat not in ids and wrong is None:
         wrong = str(InputError("beat", f"must be one of {', '.join(ids[:4])}, …, {ids[-1]}", beat))
-    now.first = beat if beat in ids else ids[0]
+    now.first = now.linked = beat if beat in ids else ids[0]
+    now.told = _told()
     st.session_state["lab"] = now
     return now, wrong
 

@@ -11,6 +11,7 @@ from dpsim.lessons import Prose, Screen
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.setting import Setting
+from dpsim.ui.frame import present_button
 from dpsim.ui.lesson_questions import exercise, predict, shown
 from dpsim.ui.picture import picture, play
 from dpsim.ui.text import explained, literal
@@ -64,14 +65,27 @@ def _caption(text: str, setting: Setting) -> None:
 
 
 def _stage(block: Stage, place: str, setting: Setting, asked: str | None) -> None:
-    """The stage on its beat, or on the one that a link names: decided once, so its data do not change."""
+    """The stage, and below it what it shows in words."""
     data, text, ids = picture(to_query(block.scenario))
-    opened: dict[str, str] = st.session_state.setdefault("lesson.opened", {})
-    first = opened.setdefault(place, asked if asked in ids else block.beat)
-    play(data | {"first": first}, key=f"stage/{place}")
-    _caption(block.caption, setting)
+    play(data | {"first": _first(block, place, asked)}, key=f"stage/{place}")
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        _caption(block.caption, setting)
+        present_button()
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)
+
+
+def present(block: Stage, place: str, asked: str | None) -> None:
+    """The stage alone, for the projector."""
+    data = picture(to_query(block.scenario))[0]
+    play(data | {"first": _first(block, place, asked), "present": True}, key=f"stage/{place}")
+
+
+def _first(block: Stage, place: str, asked: str | None) -> str:
+    """The block's beat, or the one that a link names: decided once, so that the stage's data do not change."""
+    opened: dict[str, str] = st.session_state.setdefault("lesson.opened", {})
+    ids = picture(to_query(block.scenario))[2]
+    return opened.setdefault(place, asked if asked in ids else block.beat)
 
 
 def _compare(block: Compare) -> None:

@@ -11,17 +11,15 @@ from dpsim.directives import Stage
 from dpsim.forms import to_query
 from dpsim.lessons import Lesson, Screen, lessons
 from dpsim.scenario import Scenario
-from dpsim.ui.frame import frame
-from dpsim.ui.lesson_blocks import TEXT_WIDTH, draw
+from dpsim.ui.frame import frame, presenting
+from dpsim.ui.lesson_blocks import TEXT_WIDTH, draw, present
 from dpsim.ui.lesson_questions import answers, shown
 from dpsim.ui.lesson_top import top
 from dpsim.ui.text import literal
 from dpsim.wording import plural
 
-# Streamlit's captions, its colours of code, and white on the dark theme's primary colour are too faint.
+# Streamlit's colours of code are too faint.
 STYLE = """<style>
-.stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
-.stApp button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
 .st-key-lesson .stMarkdown p, .st-key-lesson .stMarkdown li { font-size: 1.075rem; line-height: 1.6; }
 .st-key-lesson :is(.stRadio, .stTextInput) > label p { font-size: 1.075rem; font-weight: 600; }
 .st-key-lesson .stTextInput > div { max-width: 20rem; }
@@ -99,11 +97,15 @@ def _lesson(lesson: Lesson, found: dict[str, Lesson | InputError], asked: dict[s
     wanted = asked.get("screen", slugs[0])
     at = slugs.index(wanted) if wanted in slugs else 0
     screen = lesson.screens[at]
+    place = f"{lesson.slug}/{screen.slug}"
+    stages = [block for block in screen.blocks if isinstance(block, Stage)]
+    if stages and presenting():
+        present(stages[0], place, asked.get("beat"))
+        return
     with st.container(key="lesson"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Lessons", icon=":material/arrow_back:", type="tertiary", on_click=_to_list)
             st.caption(f"{literal(lesson.title)} · {at + 1} of {len(slugs)}", width="content")
-        place = f"{lesson.slug}/{screen.slug}"
         top(screen.title, place)
         if wanted not in slugs:
             message = InputError("screen", f"must be one of {', '.join(slugs)}", wanted)
