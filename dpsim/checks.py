@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+MOST_DOTS = 40  # in a line of TOML, those of numbers aside
+_POINT = re.compile(r"\d\.\d")
 LARGEST = 1e100  # sums of squares of such numbers stay finite in float64
 
 
@@ -111,6 +115,21 @@ def sequence(field: str, value: Any, longest: int, length: int | None = None) ->
     if not 1 <= len(value) <= longest:
         raise InputError(field, f"must have 1 to {longest} entries", value)
     return tuple(value)
+
+
+def toml(field: str, text: str, first_line: int = 1) -> dict[str, Any]:
+    """The table in TOML text that stands from `first_line` on in its file, so that messages name its lines.
+
+    The parser takes the square of the parts of a dotted key in time, so lines of many dots are refused first.
+    """
+    for number, line in enumerate(text.split("\n"), first_line):
+        if _POINT.sub("", line).count(".") > MOST_DOTS:
+            rule = f"must have at most {MOST_DOTS} dots in a line (line {number})"
+            raise InputError(field, rule, line.strip()[:40])
+    try:
+        return tomllib.loads("\n" * (first_line - 1) + text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of 5,000 digits
+        raise InputError(field, f"must be TOML ({error})", text[:40]) from None
 
 
 def read_text(field: str, path: str | Path, most: int) -> str:

@@ -66,6 +66,14 @@ def compare(scenario: Scenario) -> Comparison:
     return Comparison(reference, schemes, chosen)
 
 
+def whole_loss(scenario: Scenario, outcome: Outcome) -> tuple[float | None, ...]:
+    """The mean loss over all valid tokens of the whole batch, at an outcome's parameters before each step and
+    after the last [T + 1]: the same quantity whatever the reduction; None where no token is valid."""
+    batch = global_batch(scenario)
+    sums = (whole_sums(scenario, batch, parameters) for parameters in outcome.parameters)
+    return tuple(s.loss / s.valid_tokens if s.valid_tokens else None for s in sums)
+
+
 def drift(ways: Comparison, name: str) -> tuple[float | None, ...]:
     """How far the parameters of a scheme are from those of one device before each step and after the last
     [T + 1]: relative L2 error; None where it is undefined."""

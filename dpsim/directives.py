@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any
 
 from dpsim.app import folder
 from dpsim.beats import beats, count_beats
-from dpsim.checks import InputError, choice, key_shown, number, read_text, sequence
+from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
 from dpsim.figures import run
 from dpsim.prose import FIGURE, check_markdown, references
@@ -55,11 +54,12 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Compare:
-    """Ways of reducing side by side."""
+    """Ways of reducing side by side, with what a token weighs under them unless `weights` is false."""
 
     scenario: Scenario
     ways: tuple[str, ...]
     caption: str
+    weights: bool
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,7 @@ def check_text(field: str, text: str, setting: Setting) -> str:
 def directive(kind: str, body: str, line: int, where: str, setting: Setting) -> Directive:
     """The directive `kind` in this TOML, which starts on `line` of its file; `where` names both."""
     reader = READERS[choice(f"{where}: directive", kind, READERS)]
-    try:
-        data = tomllib.loads("\n" * (line - 1) + body)  # so that TOML's own messages name the file's line
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: {kind}", f"must be TOML ({error})", body[:40]) from None
+    data = toml(f"{where}: {kind}", body, line)
     keys = Keys(f"{where}: {kind}", data, setting)
     made = reader(keys)
     keys.done()
@@ -248,7 +245,10 @@ def _options(keys: Keys) -> tuple[Option, ...]:
 
 def _compare(keys: Keys) -> Compare:
     return Compare(
-        keys.scenario(), keys.several_of("ways", (*SCHEMES, "one_device"), WAYS), keys.text("caption", "")
+        keys.scenario(),
+        keys.several_of("ways", (*SCHEMES, "one_device"), WAYS),
+        keys.text("caption", ""),
+        flag(f"{keys.where}.weights", keys.take("weights", True)),
     )
 
 

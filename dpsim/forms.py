@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -11,7 +10,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from dpsim.checks import InputError, choice, key_shown, read_text
+from dpsim.checks import InputError, choice, key_shown, read_text, toml
 from dpsim.scenario import Batch, Buckets, Compute, Model, Network, Optimizer, Scenario
 
 MAX_FILE_BYTES = 1_000_000
@@ -106,11 +105,7 @@ def from_toml(text: str) -> Scenario:
     """The scenario in a TOML file's text."""
     if len(text) > MAX_FILE_BYTES:
         raise InputError("TOML", f"must have at most {MAX_FILE_BYTES} characters", len(text))
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also an integer of 5,000 digits
-        raise InputError("TOML", f"must be a TOML file ({error})", text[:40]) from None
-    return from_dict(data)
+    return from_dict(toml("TOML", text))
 
 
 def to_toml(scenario: Scenario) -> str:

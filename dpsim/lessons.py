@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,14 +14,17 @@ from itertools import pairwise
 from pathlib import Path
 
 from dpsim.app import PACKAGE
-from dpsim.checks import InputError, number, read_text, sequence, whole
+from dpsim.checks import InputError, number, read_text, sequence, toml, whole
 from dpsim.directives import NAME, Directive, Exercise, Keys, Predict, Stage, check_text, directive, placed
+from dpsim.prose import FIGURE
 from dpsim.questions import Question
 from dpsim.setting import Setting, scenario_on
 
 MAX_LESSON_BYTES = 200_000
 MAX_LESSONS = 100
 MAX_SCREENS = 40
+MAX_FIGURES = 1000
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 OWN = PACKAGE / "content" / "lessons"
 
 _HEADER = re.compile(r"\+\+\+\n(.*?)^\+\+\+\n", re.DOTALL | re.MULTILINE)
@@ -84,7 +86,9 @@ def lesson_files() -> dict[str, Path | InputError]:
         return found | {"DPSIM_LESSONS": InputError("DPSIM_LESSONS", rule, len(paths))}
     for path in paths:
         taken = InputError(path.name, "must not have the name of another lesson", path.stem)
-        found[path.name if path.stem in found else path.stem] = taken if path.stem in found else path
+        odd = InputError(path.name, "must be a file", "something else")
+        slug = path.name if path.stem in found else path.stem
+        found[slug] = taken if path.stem in found else path if path.is_file() else odd
     return found
 
 
@@ -111,6 +115,12 @@ def read_lesson(file: str, text: str) -> Lesson:
     """The lesson in the text of a file; InputError names the file, the line and what was expected."""
     text = text.replace("\r\n", "\n")
     slug = file.removesuffix(".md")
+    if len(FIGURE.findall(text)) > MAX_FIGURES:
+        raise InputError(file, f"must hold at most {MAX_FIGURES} figures", len(FIGURE.findall(text)))
+    if found := _CONTROL.search(text):
+        raise InputError(
+            f"{file}, line {text.count(chr(10), 0, found.start()) + 1}", "must be plain text", found[0]
+        )
     if not NAME.fullmatch(slug):
         raise InputError(file, "must be named in small letters and digits with hyphens", slug)
     header = _HEADER.match(text)
@@ -118,10 +128,7 @@ def read_lesson(file: str, text: str) -> Lesson:
         raise InputError(
             f"{file}, line 1", "must start with a TOML header between two lines of +++", text[:40]
         )
-    try:
-        data = tomllib.loads("\n" + header[1])  # so that TOML's own messages name the file's line
-    except (ValueError, RecursionError) as error:
-        raise InputError(file, f"must have a header in TOML ({error})", header[1][:40]) from None
+    data = toml(f"{file}: header", header[1], first_line=2)
     lesson = _headed(slug, file, data)
     rest = text[header.end() :].split("\n")
     screens = tuple(_screens(file, rest, text.count("\n", 0, header.end()) + 1, lesson))

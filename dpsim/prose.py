@@ -9,10 +9,11 @@ from dpsim.checks import InputError
 
 FIGURE = re.compile(r"\{\{([^{}]*)\}\}")
 _PIECES = re.compile(r"(?P<code>`[^`\n]*`)|(?P<formula>\$\$.*?\$\$|\$[^$\n]*\$)", re.DOTALL)
-_HTML = re.compile(r"<[A-Za-z/!?]")
+_HTML = re.compile(r"<(?:[A-Za-z/!?]|\{\{)")  # a figure may begin with a letter
 _IMAGE = re.compile(r"!\[")
-_LINK = re.compile(r"\]\(\s*<?([^)\s>]*)|^ {0,3}\[[^\]\n]+\]:\s*<?(\S*)", re.MULTILINE)
-_LINKED = re.compile(r"https?://|/[^/]|#")
+_LINK = re.compile(r"\]\(\s*<?([^)\s>]*)")
+_DEFINED = re.compile(r"\]:")  # a link defined apart, wherever it may stand
+_LINKED = re.compile(r"https?://|/[A-Za-z0-9]|/?#|/$")
 
 # A digit may be typed where it is no number of a run: in code, as 0, 1 or 2 in formulas (1/R, an index),
 # after a letter (S1, L2), as the name of a rank ("ranks 0 and 1"), and as the number of a list's entry.
@@ -24,13 +25,13 @@ _CONSTANT = re.compile(r"(?<![0-9.,])[012](?![0-9]|[.,][0-9])")
 
 def check_markdown(field: str, text: str) -> str:
     """`text`, if it holds no HTML, no image, and links only to pages."""
-    for pattern, rule in ((_HTML, "must hold no HTML"), (_IMAGE, "must hold no image")):
+    refused = ((_HTML, "no HTML"), (_IMAGE, "no image"), (_DEFINED, "no link defined apart"))
+    for pattern, what in refused:
         if found := pattern.search(text):
-            raise InputError(field, rule, text[found.start() :][:40])
+            raise InputError(field, f"must hold {what}", text[found.start() :][:40])
     for found in _LINK.finditer(text):
-        target = found[1] if found[1] is not None else found[2]
-        if not _LINKED.match(target):
-            raise InputError(field, "must link to https://…, http://…, /… or #… only", target)
+        if not _LINKED.match(found[1]):
+            raise InputError(field, "must link to https://…, http://…, /… or #… only", found[1])
     return text
 
 

@@ -191,14 +191,18 @@ def from_json(text: str) -> Trace:
     arrays = {name: _unpacked(name, data.get("arrays")) for name in ARRAYS}
     _fit(scenario, events, arrays)
     undefined = data.get("undefined")
-    texts = isinstance(undefined, list) and all(u is None or isinstance(u, str) for u in undefined)
-    if not isinstance(undefined, list) or not texts or len(undefined) != scenario.steps:
+    lines = isinstance(undefined, list) and all(u is None or _is_line(u) for u in undefined)
+    if not isinstance(undefined, list) or not lines or len(undefined) != scenario.steps:
         raise InputError("trace.undefined", "must have a text or null for every step", undefined)
     machine = data.get("machine")
     if not isinstance(machine, dict) or not all(isinstance(v, str) for v in machine.values()):
         raise InputError("trace.machine", "must be a table of texts", machine)
     source = choice("trace.source", data.get("source"), SOURCES)
     return Trace(scenario, source, events, undefined=tuple(undefined), machine=machine, **arrays)
+
+
+def _is_line(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 500 and value.isprintable()
 
 
 def _events(data: Any, scenario: Scenario) -> Events:

@@ -180,9 +180,9 @@ def test_reduce_names_what_is_wrong_in_its_input(
 BATCH = "[batch]\nlengths = [8, 8, 8, 8]\n"
 TOMLS = [
     ("", "name: is needed, got None"),
-    ("name =", "TOML: must be a TOML file (Invalid value (at end of document)), got 'name ='"),
-    ("a = 1\na = 2", "TOML: must be a TOML file (Cannot overwrite a value"),
-    ("x = " + "[" * 100_000, "TOML: must be a TOML file ("),
+    ("name =", "TOML: must be TOML (Invalid value (at end of document)), got 'name ='"),
+    ("a = 1\na = 2", "TOML: must be TOML (Cannot overwrite a value"),
+    ("x = " + "[" * 100_000, "TOML: must be TOML ("),
     ("colour = 1\n" + BATCH, "colour: unknown key; known are name, batch, title, seed, steps, world_size"),
     (BATCH + "color = 'red'", "batch.color: unknown key; known are lengths, valid, tokens, labels"),
     ("[faults]\nx = 1\n" + BATCH, "faults: unknown key; known are"),

@@ -14,6 +14,8 @@ from test_app import ODD_TITLE, plain
 from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
+from dpsim.ui.lab_state import Shown
+from dpsim.ui.opening import opened_trace
 
 GROUPS = ("Batch", "Model and optimizer", "Compute and network", "Buckets", "Own weights")
 APP = str(Path(__file__).resolve().parents[1] / "app.py")
@@ -168,6 +170,7 @@ REFUSED = [
     ("text_input", "model.parameters", "1 2", "model.parameters: must have 12 entries"),
     ("text_area", "weights", "1\n2", "reduction: must have 4 entries"),
     ("number_input", "steps", 200, "scenario: must have at most 1000 beats in the app"),
+    ("number_input", "network.gradient_bytes", 0.0, "network.gradient_bytes: must be a finite number"),
 ]  # fmt: skip
 
 
@@ -311,7 +314,7 @@ def test_the_presenters_view_shows_the_stage_alone() -> None:
     assert stage(app)["present"] is True
 
 
-def test_the_lab_is_where_it_was_left() -> None:
+def test_the_lab_that_was_left_is_one_undo_away() -> None:
     app = opened()
     app.number_input(key="lab.world_size").set_value(6).run()
     app.switch_page("pages/step.py")
@@ -320,7 +323,88 @@ def test_the_lab_is_where_it_was_left() -> None:
     app.run()
     app.switch_page("pages/lab.py").run()
     fine(app)
-    assert shown(app).world_size == 6
+    assert stage(app)["world"] == 4
+    app.button(key="lab.undo").click().run()
+    assert shown(app).world_size == stage(app)["world"] == 6
+
+
+def test_a_field_that_is_cleared_takes_the_scenario_s_value_again() -> None:
+    app = opened({"preset": "ring-8"})
+    app.number_input(key="lab.world_size").set_value(None).run()
+    fine(app)
+    assert app.number_input(key="lab.world_size").value == stage(app)["world"] == 8
+
+
+@pytest.mark.parametrize(
+    ("query", "controls"),
+    [
+        ("world_size=1", {"world_size": 1}),
+        (
+            "name=x&batch.sequences=300&batch.max_length=100&world_size=4",
+            {"batch.sequences": 300, "batch.max_length": 100},
+        ),
+        ("compute.speed=[20,20,20,20]", {"slowest": 2000.0}),
+    ],
+)
+def test_a_control_can_say_whatever_a_scenario_holds(query: str, controls: dict[str, float]) -> None:
+    app = opened(query)
+    fine(app)
+    for key, value in controls.items():
+        field = app.number_input(key=f"lab.{key}")
+        assert field.value == value
+        assert field.min <= value <= field.max, "a browser would take the bound instead"
+
+
+def test_what_was_refused_is_still_there_when_its_group_is_opened_again() -> None:
+    app = opened()
+    app.text_input(key="lab.batch.lengths").set_value("<b>8</b>").run()
+    app.session_state["lab.group.Batch"] = False
+    app.run()
+    assert len(app.error) == 1, "told beside the groups"
+    app.session_state["lab.group.Batch"] = True
+    app.run()
+    assert app.text_input(key="lab.batch.lengths").value == "<b>8</b>"
+    assert len(app.error) == 1
+
+
+def test_an_opened_trace_comes_back_by_undo_and_cannot_write_markdown() -> None:
+    data = json.loads(simulate(preset("first-screen")).to_json())
+    data["undefined"] = ["x` ![i](https://example.org/x.png) [click](https://example.org) `"]
+    trace = opened_trace(json.dumps(data))
+    app = opened()
+    app.session_state["lab"].overrule(Shown(to_query(trace.scenario), trace))
+    app.run()
+    fine(app)
+    (line,) = [m for m in "\n".join(b.value for b in app.markdown).split("\n") if "example.org" in m][-1:]
+    assert line.strip().startswith("`` ")
+    app.number_input(key="lab.seed").set_value(5).run()
+    assert not app.info
+    app.button(key="lab.undo").click().run()
+    fine(app)
+    assert app.info, "the trace, not a simulation of it"
+
+
+def test_a_long_scenario_is_found_again_by_its_address() -> None:
+    app = opened()
+    for count in (1500, 1600):
+        app.text_input(key="lab.batch.lengths").set_value(", ".join(["8"] * count)).run()
+        fine(app)
+        if count == 1500:
+            first = address(app)
+    assert address(app) != first
+    for key in list(app.query_params):
+        del app.query_params[key]
+    app.query_params["long"] = first["long"]
+    app.run()
+    fine(app)
+    assert shown_in(app).batch.count == 1500
+
+
+def shown_in(app: AppTest) -> Scenario:
+    """What the session's lab shows."""
+    scenario = app.session_state["lab"].shown.scenario
+    assert isinstance(scenario, Scenario)
+    return scenario
 
 
 def test_a_shared_link_opens_the_same_stage() -> None:

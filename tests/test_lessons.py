@@ -167,7 +167,7 @@ MISTAKES = [
     ('```code\nfile', '```stage\n```\n```code\nfile', "screen second-screen: must have one stage at most"),
     ('title = "Small"', "", "header.title: is needed"),
     ('title = "Small"', 'title = "Small"\ncolour = 1', "header.colour: unknown key; known are "),
-    ('title = "Small"', 'title = "Small', "must have a header in TOML"),
+    ('title = "Small"', 'title = "Small', "header: must be TOML"),
     ("order = 3", 'order = "last"', "header.order: must be a finite number"),
     ("minutes = 1", "minutes = 0", "header.minutes: must be a whole number from 1 to 60"),
     ('covers = ["S1"]', 'covers = ["chapter"]', "header.covers: must list statements such as S1"),

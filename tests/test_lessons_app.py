@@ -187,9 +187,9 @@ def test_the_stage_s_data_stay_while_other_things_change() -> None:
 
 def test_a_link_names_a_beat_of_the_screen_s_stage() -> None:
     screen = ("whose-tokens-count", "hand-over-the-sum-and-the-count")
-    assert stages(opened(*screen))[0]["first"] == "count"
+    assert stages(opened(*screen))[0]["first"] == "scatter"
     assert stages(opened(*screen, beat="barrier"))[0]["first"] == "barrier"
-    assert stages(opened(*screen, beat="<b>"))[0]["first"] == "count"
+    assert stages(opened(*screen, beat="<b>"))[0]["first"] == "scatter"
 
 
 @pytest.mark.parametrize("asked", ["nope", "<b>x</b>", "x" * 10_000])

@@ -17,6 +17,7 @@ STYLE = """<style>
 .st-key-title .stText { font-size: 1.5rem; font-weight: 600; line-height: 1.25; white-space: normal; }
 .stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
 .stApp button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
+.st-key-reductions { overflow-x: auto; }
 abbr.term { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; border-radius: 3px; }
 abbr.term:focus-visible { outline: 3px solid var(--st-primary-color, #0b5cad); }
 abbr.term:is(:hover, :focus)::after {
@@ -50,17 +51,14 @@ def navigation() -> StreamlitPage:
     return st.navigation(pages, position="top")
 
 
-def frame(place: str) -> bool:
-    """Apply the frame; call it first on every page. Whether this page was not the one shown before."""
+def frame() -> None:
+    """Apply the frame; call it first on every page."""
     if not st.session_state.pop("begun", False):
         # A fresh server whose first visitor asks for a page of pages/ runs that page without app.py, until
         # somebody has called st.navigation: from then on app.py comes first.
         navigation()
         st.rerun()
     st.html(STYLE)
-    arrived = st.session_state.get("place") != place
-    st.session_state["place"] = place
-    return arrived
 
 
 def presenting(stage: str, ids: tuple[str, ...]) -> bool:

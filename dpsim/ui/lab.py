@@ -6,27 +6,25 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from dpsim.beats import beats
-from dpsim.comparison import Comparison, compare
 from dpsim.forms import preset, preset_names, to_query, to_toml
-from dpsim.trace import Trace
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.lab_controls import first_five, on_demand
 from dpsim.ui.lab_results import results, warnings
 from dpsim.ui.lab_state import STAGE, Lab, Shown, lab, settle, stopped_at
 from dpsim.ui.opening import open_button
-from dpsim.ui.picture import Picture, picture, play, run_of
-from dpsim.ui.stage.payload import ghost_of, stage_data
-from dpsim.ui.text import beats_markdown, literal
+from dpsim.ui.picture import play
+from dpsim.ui.stage.payload import ghost_of
+from dpsim.ui.text import literal
 
 MOST_LINK = 2000
 
 
 def lab_page() -> None:
     """Draw the page. Bad input gets a message in its place, and what was shown stays."""
-    now, wrong = settle(frame("lab"))
-    data, text, ids = _picture(now.shown)
+    frame()
+    now, wrong = settle()
+    data, text, ids = now.shown.picture
     place = {"first": stopped_at(now) or ids[0], "keep": not now.placed}
     if presenting(STAGE, ids):
         play(data | place | {"present": True}, key=STAGE)
@@ -37,9 +35,9 @@ def lab_page() -> None:
         first_five(now.shown.scenario)
         on_demand(now.shown.scenario)
         play(data | place | _ghost(now), key=STAGE)
-        trace, ways = _run(now.shown)
+        trace, ways = now.shown.run
         warnings(now.shown.scenario, ways)
-        results(trace, ways, run_of(now.before[-1]) if now.before else None)
+        results(trace, ways, now.before[-1].run if now.before else None)
         with st.expander(f"The same as text: {len(ids)} beats"):
             st.markdown(text)
         take_along(now.shown.query, now.shown.trace)
@@ -72,26 +70,9 @@ def _start() -> None:
     lab().overrule(Shown(to_query(preset(st.session_state["lab.preset"]))))
 
 
-def _run(shown: Shown) -> tuple[Trace, Comparison]:
-    """The same of what the lab shows."""
-    return run_of(shown.query) if shown.trace is None else (shown.trace, compare(shown.trace.scenario))
-
-
-def _picture(shown: Shown) -> Picture:
-    """The stage's data, the beats as Markdown and their ids, of a scenario or of a trace that was opened."""
-    return picture(shown.query) if shown.trace is None else _picture_of(shown.name, shown.trace)
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _picture_of(name: str, _trace: Trace) -> Picture:
-    ways = compare(_trace.scenario)
-    told = beats(_trace, ways)
-    return stage_data(_trace, told, ways, told[0].id), beats_markdown(told), tuple(b.id for b in told)
-
-
 def _ghost(now: Lab) -> dict[str, object]:
     """The result before the last change, for the stage to show it quietly."""
-    return {"ghost": ghost_of(picture(now.before[-1])[0])} if now.before else {}
+    return {"ghost": ghost_of(now.before[-1].picture[0])} if now.before else {}
 
 
 @st.dialog("Share")

@@ -21,7 +21,7 @@ from dpsim.edits import (
     with_world_size,
 )
 from dpsim.glossary import glossary
-from dpsim.parts import MODELS, SHARDS
+from dpsim.parts import MAX_LENGTH, MAX_SEQUENCES, MODELS, SHARDS
 from dpsim.reduction import NAMES
 from dpsim.scenario import APP_RANKS, APP_STEPS, COLLECTIVES, OPTIMIZERS, SCHEMES, Scenario
 from dpsim.typed import numbers, table, wholes, written, written_table
@@ -58,8 +58,9 @@ def _bind(key: str, value: Any, edit: Edit) -> str:
     """The widget's key; it says what the scenario says, unless what was typed has been refused."""
     now, widget = lab(), f"lab.{key}"
     now.edits[key] = edit
-    if widget not in st.session_state:  # drawn anew: what had been typed and refused is gone
-        now.refused.pop(key, None)
+    now.drawn.add(key)
+    if key in now.refused and widget not in st.session_state:  # drawn anew, as it was when it was refused
+        st.session_state[widget] = now.said[key]
     if key not in now.refused:
         if st.session_state.get(widget) != value:
             st.session_state[widget] = value
@@ -89,7 +90,8 @@ def amount(label: str, key: str, value: float, edit: Edit, *, unit: float = 1.0,
         back = edit
         edit = lambda scenario, v: back(scenario, None if v is None else float(f"{v * unit:.12g}"))  # noqa: E731
         more = {"format": "%.12g"} | more
-    st.number_input(label, key=_bind(key, shown, edit), **more)
+    # Without a value of its own a field that is cleared says nothing, and takes the scenario's again.
+    st.number_input(label, value=None, key=_bind(key, shown, edit), **more)
     _refused(key)
 
 
@@ -117,7 +119,7 @@ def first_five(scenario: Scenario) -> None:
     with ranks:
         amount(
             "Ranks", "world_size", scenario.world_size, with_world_size,
-            min_value=2, max_value=APP_RANKS, help=_meaning("rank"),
+            min_value=1, max_value=APP_RANKS, help=_meaning("rank"),
         )  # fmt: skip
     with reduction:
         custom = not isinstance(scenario.reduction, str)
@@ -133,7 +135,7 @@ def first_five(scenario: Scenario) -> None:
     with slowest:
         amount(
             "Slowest rank's speed, %", "slowest", float(min(scenario.speeds)), with_slowest, unit=0.01,
-            min_value=0.1, max_value=1000.0, step=5.0, help=_meaning("straggler"),
+            min_value=0.1, max_value=1e5, step=5.0, help=_meaning("straggler"),
         )  # fmt: skip
     with steps:
         amount(
@@ -162,7 +164,7 @@ def on_demand(scenario: Scenario) -> None:
                 with popover:
                     group(scenario)
     for key, message in lab().refused.items():
-        if f"lab.{key}" not in st.session_state:
+        if key not in lab().drawn and key != "tokens":
             st.error(literal(message))
 
 
@@ -175,12 +177,13 @@ def _batch(scenario: Scenario) -> None:
         with left:
             amount(
                 "Sequences", "batch.sequences", batch.count,
-                lambda s, v: with_drawn_sequences(s, v, s.batch.max_length), min_value=1, max_value=256,
+                lambda s, v: with_drawn_sequences(s, v, s.batch.max_length),
+                min_value=1, max_value=MAX_SEQUENCES,
             )  # fmt: skip
         with right:
             amount(
                 "Longest, in tokens", "batch.max_length", batch.max_length,
-                lambda s, v: with_drawn_sequences(s, s.batch.count, v), min_value=1, max_value=64,
+                lambda s, v: with_drawn_sequences(s, s.batch.count, v), min_value=1, max_value=MAX_LENGTH,
             )  # fmt: skip
     else:
         dealt = global_batch(scenario)
@@ -312,12 +315,12 @@ def _clock(scenario: Scenario) -> None:
         key = "network.bandwidth_bytes_per_s"
         amount(
             "Bandwidth of a link, GB/s", key, float(network.bandwidth_bytes_per_s), set_to(key),
-            unit=1e9, min_value=1e-9, max_value=1e9,
+            unit=1e9, min_value=0.0, max_value=1e9,
         )  # fmt: skip
         key = "network.gradient_bytes"
         size = network.gradient_bytes or 4.0 * scenario.model.size
         amount(
-            "The gradient stands for, MB", key, float(size), set_to(key), unit=1e6, min_value=1e-6,
+            "The gradient stands for, MB", key, float(size), set_to(key), unit=1e6, min_value=0.0,
             max_value=1e9, help="The tiny gradient takes as long on the link as one of this many bytes.",
         )  # fmt: skip
     line(
@@ -337,7 +340,7 @@ def _buckets(scenario: Scenario) -> None:
     if own:
         amount(
             "Cap, MB", "buckets.cap_bytes", float(buckets.cap_bytes or 0), set_to("buckets.cap_bytes"),
-            unit=1e6, min_value=1e-9, max_value=1e9,
+            unit=1e6, min_value=0.0, max_value=1e9,
         )  # fmt: skip
     else:
         st.caption("torch's own: the first bucket closes at 1 MiB, the others at 25 MiB.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from dpsim.comparison import Comparison, Outcome, drift
+from dpsim.comparison import Comparison, Outcome, drift, whole_loss
 from dpsim.hiding import hidden_faults
 from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.reduction import NAMES
@@ -38,9 +38,10 @@ def results(trace: Trace, ways: Comparison, before: tuple[Trace, Comparison] | N
     with gradients:
         _gradients(ways)
     with time:
-        _time(step_metrics(trace, trace.steps - 1), before and step_metrics(before[0], before[0].steps - 1))
+        was = before and step_metrics(before[0], before[0].steps - 1)
+        _time(trace.steps, step_metrics(trace, trace.steps - 1), was)
     with steps:
-        _over_steps(ways)
+        _over_steps(trace.scenario, ways)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -67,11 +68,16 @@ def _row(name: str, outcome: Outcome, ours: bool) -> list[str]:
     return [
         label,
         literal(vector(gradient.tolist())),
-        NONE if error is None else literal(number(error)),
+        NONE if error is None else literal(_share(error)),
         NONE if cosine is None else literal(number(cosine)),
         literal(_weights(outcome)),
         literal(vector(outcome.parameters[1].tolist())),
     ]
+
+
+def _share(error: float) -> str:
+    """A relative error as a percentage; rounding in the last digits is none."""
+    return f"{number(100 * error)} %" if error > 1e-12 else "0"
 
 
 def _weights(outcome: Outcome) -> str:
@@ -85,7 +91,8 @@ def _weights(outcome: Outcome) -> str:
     return ", ".join(texts) + (", …" if len(cells) > MOST_RANKS else "")
 
 
-def _time(now: StepMetrics, before: StepMetrics | None) -> None:
+def _time(steps: int, now: StepMetrics, before: StepMetrics | None) -> None:
+    st.markdown(f"Step {steps}, the last." if steps > 1 else "The one step.")
     figures = [_figures(m) for m in (now, before) if m is not None]
     with st.container(horizontal=True):
         for label, value in figures[0].items():
@@ -115,7 +122,7 @@ def _figures(m: StepMetrics) -> dict[str, str]:
     }
 
 
-def _over_steps(ways: Comparison) -> None:
+def _over_steps(scenario: Scenario, ways: Comparison) -> None:
     if len(ways.one_device.loss) < 2:
         st.markdown("One step has no curve yet: choose more steps above.")
         return
@@ -123,8 +130,8 @@ def _over_steps(ways: Comparison) -> None:
     names += [ways.chosen] if ways.chosen not in names else []
     lost, drifted = st.columns(2)
     with lost:
-        curves = {n: _of(ways, n).loss for n in names}
-        _chart(curves, "Loss before each step", "loss", ways.chosen)
+        curves = {n: whole_loss(scenario, _of(ways, n)) for n in names}
+        _chart(curves, "Mean loss over all valid tokens", "loss", ways.chosen)
     with drifted:
         away = {n: drift(ways, n) for n in names[1:]}
         _chart(away, "Drift of the parameters from one device", "relative L2 error", ways.chosen)
@@ -144,7 +151,7 @@ def _chart(curves: dict[str, tuple[float | None, ...]], title: str, unit: str, c
         figure.add_scatter(y=list(values), x=list(range(len(values))), name=label, line=line, mode="lines")
     figure.update_layout(
         title=title, height=340, margin={"l": 8, "r": 8, "t": 48, "b": 8}, hovermode="x unified",
-        legend={"orientation": "h", "y": -0.25}, xaxis_title="step", yaxis_title=unit,
+        legend={"orientation": "h", "y": -0.25}, xaxis_title="steps taken", yaxis_title=unit,
     )  # fmt: skip
     ends = "; ".join(
         f"{NAMES.get(n, 'one device')} ends at {number(v[-1])}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from threading import RLock
 from typing import Any
 from urllib.parse import parse_qsl
@@ -19,15 +20,17 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from dpsim.checks import InputError
+from dpsim.comparison import Comparison
 from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 from dpsim.ui.frame import rests_on
-from dpsim.ui.picture import check_shown, picture
+from dpsim.ui.picture import Picture, check_shown, picture, picture_of, run_of
 from dpsim.ui.step_view import NOT_OF_THE_SCENARIO, chosen_scenario
 
 START = "next-token"
 MOST_UNDO = 50
+MOST_TRACES = 2  # opened traces among them: each may take tens of megabytes
 MOST_ADDRESS = 8000  # characters of an address that servers and proxies let through
 STAGE = "lab.stage"
 BESIDE = tuple(k for k in NOT_OF_THE_SCENARIO if k != "preset")  # keys that may stand beside a scenario
@@ -38,36 +41,56 @@ Edit = Callable[[Scenario, Any], Scenario]
 
 @dataclass(frozen=True)
 class Shown:
-    """What the lab shows: a scenario by its query, and its trace if one was opened, under a `name`."""
+    """What the lab shows: a scenario by its query, and its trace if one was opened."""
 
     query: str
     trace: Trace | None = None
-    name: str = ""
 
     @property
     def scenario(self) -> Scenario:
         """The scenario that is shown."""
         return self.trace.scenario if self.trace is not None else from_query(self.query)
 
+    @property
+    def address(self) -> dict[str, str]:
+        """What the address says of it. A scenario that no address can hold has a mark of its own there."""
+        name = self.scenario.name
+        if name in preset_names() and to_query(preset(name)) == self.query:
+            return {"preset": name}
+        if len(self.query) > MOST_ADDRESS:
+            return {TOO_LONG: sha256(self.query.encode()).hexdigest()[:12]}
+        return dict(parse_qsl(self.query, keep_blank_values=True))
+
+    @property
+    def run(self) -> tuple[Trace, Comparison]:
+        """Its trace, and every reduction beside one device."""
+        return run_of(self.query) if self.trace is None else (self.trace, run_of(self.query)[1])
+
+    @property
+    def picture(self) -> Picture:
+        """The stage's data, the beats as Markdown and their ids."""
+        return picture(self.query) if self.trace is None else picture_of(self.trace)
+
 
 @dataclass
 class Lab:
     """One session's lab.
 
-    `before` are the queries of earlier results, newest last. `address` is what was last read from the address
-    bar or written to it. `said` is what every control said when it was last listened to, `edits` what a
-    control does, `refused` why what it says cannot be. `linked` is the beat that the last link asked for, and
-    `told` what the stage had told until then; the stage is `placed` there until something is changed: from
-    then on it keeps its own place. `epoch` rises whenever something else than a click on the token
-    editor decides what it shows. `busy` until a run with a change is through.
+    `before` is what was shown earlier, newest last. `address` is what was last read from the address bar or
+    written to it. `said` is what every control said when it was last listened to, `edits` what a control
+    does, `refused` why what it says cannot be, `drawn` the controls of this run. `linked` is the beat that the
+    last link asked for, and `told` what the stage had told until then; the stage is `placed` there until
+    something is changed: from then on it keeps its own place. `epoch` rises whenever something else than a
+    click on the token editor decides what it shows. `busy` until a run with a change is through.
     """
 
     shown: Shown
-    before: tuple[str, ...] = ()
+    before: tuple[Shown, ...] = ()
     address: dict[str, str] = field(default_factory=dict)
     said: dict[str, Any] = field(default_factory=dict)
     edits: dict[str, Edit] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    drawn: set[str] = field(default_factory=set)
     placed: bool = True
     linked: str = ""
     told: str = ""
@@ -81,7 +104,11 @@ class Lab:
         self.busy = True
         if shown == self.shown:
             return
-        self.before = (*self.before, self.shown.query)[-MOST_UNDO:]
+        before = [*self.before, self.shown][-MOST_UNDO:]
+        traces = [i for i, earlier in enumerate(before) if earlier.trace is not None]
+        for i in traces[:-MOST_TRACES]:
+            before[i] = Shown(before[i].query)
+        self.before = tuple(before)
         self.shown, self.placed = shown, False
 
     def overrule(self, shown: Shown) -> None:
@@ -94,7 +121,7 @@ class Lab:
         """Back to what was shown before the last change."""
         if self.before:
             *before, last = self.before
-            self.overrule(Shown(last))
+            self.overrule(last)
             self.before = tuple(before)
 
 
@@ -118,6 +145,7 @@ def listen(now: Lab) -> None:
             picture(query)  # what cannot be simulated is refused as well
         except InputError as error:
             now.refused[key], now.said[key] = str(error), value
+            now.epoch += key == "tokens"  # the editor shows what counts, not what was refused
             continue
         now.refused.pop(key, None)
         if query != now.shown.query:
@@ -139,7 +167,7 @@ def _named(scenario: Scenario) -> Scenario:
     return replace(scenario, name="lab", title="") if scenario.name in preset_names() else scenario
 
 
-def settle(arrived: bool) -> tuple[Lab, str | None]:
+def settle() -> tuple[Lab, str | None]:
     """Bring session, controls and address together; also what is wrong with the address, if something is."""
     asked = {k: v for k, v in st.query_params.to_dict().items() if k not in BESIDE}
     socket = st.context.headers.get("Sec-Websocket-Key")
@@ -147,8 +175,9 @@ def settle(arrived: bool) -> tuple[Lab, str | None]:
     if now is not None:
         with now.lock:
             listen(now)
+            now.drawn = set()
             regained, now.socket = now.socket != socket, socket
-            if now.busy or regained or now.address == asked or (arrived and not asked):
+            if now.busy or regained or now.address == asked:
                 _write(now, asked)
                 return now, None
     return _read(asked, now, socket)
@@ -156,7 +185,7 @@ def settle(arrived: bool) -> tuple[Lab, str | None]:
 
 def stopped_at(now: Lab) -> str:
     """The beat that the stage rests on, as far as it has told and what is shown has it; empty: the first."""
-    ids = picture(now.shown.query)[2]
+    ids = now.shown.picture[2]
     told = rests_on(STAGE, ids)
     beat = now.linked if told == now.told else told
     return beat if beat in ids[1:] else ""
@@ -168,9 +197,12 @@ def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[L
     shown = now.shown if now else Shown(to_query(preset(START)))
     try:
         if TOO_LONG in asked:
-            if now is None:
+            known = [now.shown, *reversed(now.before)] if now else []
+            kept = [earlier for earlier in known if earlier.address.get(TOO_LONG) == asked[TOO_LONG]]
+            if not kept:
                 rule = "was too long for a link and is gone with its session; open its file again"
-                raise InputError("scenario", rule, TOO_LONG)
+                raise InputError("scenario", rule, asked[TOO_LONG])
+            shown = kept[0]
         else:
             whole = asked if "name" in asked else {"preset": START} | asked
             query = to_query(chosen_scenario(whole.get("preset", START), whole))
@@ -181,7 +213,7 @@ def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[L
     now = now or Lab(shown, socket=socket)
     now.overrule(shown)
     now.address = asked
-    ids = picture(shown.query)[2]
+    ids = shown.picture[2]
     beat = st.query_params.get("beat", ids[0])
     if beat not in ids and wrong is None:
         wrong = str(InputError("beat", f"must be one of {', '.join(ids[:4])}, …, {ids[-1]}", beat))
@@ -193,12 +225,7 @@ def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[L
 
 def _write(now: Lab, asked: dict[str, str]) -> None:
     """Let the address say what is shown; the beat and the presenter's view stay in it."""
-    query = now.shown.query
-    pairs = dict(parse_qsl(query, keep_blank_values=True))
-    if pairs["name"] in preset_names() and to_query(preset(pairs["name"])) == query:
-        pairs = {"preset": pairs["name"]}
-    elif len(query) > MOST_ADDRESS:
-        pairs = {TOO_LONG: str(len(query))}
+    pairs = now.shown.address
     if pairs != asked:
         kept = {k: v for k, v in st.query_params.to_dict().items() if k in BESIDE and k != "beat"}
         beat = stopped_at(now)

@@ -97,20 +97,23 @@ def _compare(block: Compare) -> None:
     for way, column in zip(block.ways, st.columns(len(block.ways)), strict=True):
         with column.container(border=True, height="stretch"):
             name = SHORT.get(way) or NAMES[way]
-            facts = [f"{what} **{literal(said)}**" for what, said in _facts(block.scenario, way)]
+            facts = [
+                f"{what} **{literal(said)}**" for what, said in _facts(block.scenario, way, block.weights)
+            ]
             mark = [":gray-badge[this run]"] if way == chosen else []
             st.markdown("  \n".join([f"**{name[0].upper()}{name[1:]}**", *facts, *mark]))
 
 
-def _facts(scenario: Scenario, way: str) -> list[tuple[str, str]]:
+def _facts(scenario: Scenario, way: str, weighed: bool) -> list[tuple[str, str]]:
     """What a card says of a way of reducing: name and figure."""
     facts = [("gradient", f"gradient.{way}"), ("weights after", f"parameters.{way}")]
     if way != "one_device":
         facts += [("relative L2 error", f"error.{way}"), ("cosine", f"cosine.{way}")]
     told = [(what, figure(scenario, name).text) for what, name in facts]
-    if way != "one_device":
+    if weighed and way != "one_device":
         weights = [figure(scenario, f"weight.{way}.{r}").text for r in range(scenario.world_size)]
-        told.append(("a token weighs", " · ".join(weights if len(set(weights)) > 1 else weights[:1])))
+        each = [f"{weight} on rank {rank}" for rank, weight in enumerate(weights)]
+        told.append(("a token weighs", ", ".join(each) if len(set(weights)) > 1 else weights[0]))
     return told
 
 

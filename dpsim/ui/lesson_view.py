@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from dpsim.checks import InputError
-from dpsim.directives import Stage
+from dpsim.directives import Chart, Compare, Stage
 from dpsim.forms import to_query
 from dpsim.lessons import Lesson, Screen, lessons
 from dpsim.scenario import Scenario
@@ -34,7 +34,7 @@ STYLE = """<style>
 
 def lesson_page() -> None:
     """Draw the page. An unknown lesson or screen gets a message, beside what there is."""
-    frame("lesson")
+    frame()
     st.html(STYLE)
     found, asked = lessons(), st.query_params.to_dict()
     name = asked.get("lesson")
@@ -53,9 +53,7 @@ def lesson_page() -> None:
 
 def _list(found: dict[str, Lesson | InputError]) -> None:
     """A card for each lesson; an error stands in the place of one that cannot be read."""
-    st.markdown(
-        "Short, and with a question before every answer. All numbers in them are computed as you read."
-    )
+    st.markdown("Short, with questions on the way. All numbers in them are computed as you read.")
     columns = st.columns(2, gap="medium")
     for i, (slug, lesson) in enumerate(found.items()):
         with columns[i % 2].container(border=True, height="stretch", key=f"card/{slug}"):
@@ -158,9 +156,9 @@ def _next(
 
 
 def _scenario(screen: Screen, lesson: Lesson) -> Scenario:
-    """What the screen's stage shows, or else the lesson's own scenario."""
-    stages = [block.scenario for block in screen.blocks if isinstance(block, Stage)]
-    return stages[0] if stages else lesson.setting.scenario
+    """What the screen's stage, ways or chart show, or else the lesson's own scenario."""
+    found = [block.scenario for block in screen.blocks if isinstance(block, (Stage, Compare, Chart))]
+    return found[0] if found else lesson.setting.scenario
 
 
 def _go(lesson: Lesson, screen: Screen) -> None:

@@ -11,13 +11,14 @@ from dpsim.checks import InputError
 from dpsim.comparison import Comparison, compare
 from dpsim.forms import from_query
 from dpsim.scenario import Scenario, check_app_bounds
-from dpsim.simulate import simulate
+from dpsim.simulate import count_events, simulate
 from dpsim.trace import Trace
 from dpsim.ui.stage import stage
-from dpsim.ui.stage.payload import Data, stage_data
+from dpsim.ui.stage.payload import WITH_NUMBERS, Data, stage_data
 from dpsim.ui.text import beats_markdown
 
 MAX_BEATS = 1000
+MAX_WITH_NUMBERS = 20_000  # every message of up to 16 ranks is told with its arithmetic
 
 Picture = tuple[Data, str, tuple[str, ...]]
 
@@ -28,6 +29,9 @@ def check_shown(scenario: Scenario) -> Scenario:
     if count_beats(scenario) > MAX_BEATS:
         rule = f"must have at most {MAX_BEATS} beats in the app (steps x buckets x rounds)"
         raise InputError("scenario", rule, count_beats(scenario))
+    if scenario.world_size <= WITH_NUMBERS and count_events(scenario) > MAX_WITH_NUMBERS:
+        rule = f"must have at most {MAX_WITH_NUMBERS} events in the app where numbers are shown"
+        raise InputError("scenario", rule, count_events(scenario))
     return scenario
 
 
@@ -44,7 +48,16 @@ def picture(query: str) -> Picture:
 
     Whoever looks gets the same object: it is only read. (`st.cache_data` would copy it for everyone.)
     """
-    trace, ways = run_of(query)
+    return _made(*run_of(query))
+
+
+@lru_cache(maxsize=8)
+def picture_of(trace: Trace) -> Picture:
+    """The same of a trace that was opened."""
+    return _made(trace, compare(trace.scenario))
+
+
+def _made(trace: Trace, ways: Comparison) -> Picture:
     told = beats(trace, ways)
     data = stage_data(trace, told, ways, told[0].id)
     return data, beats_markdown(told), tuple(b.id for b in told)

@@ -34,7 +34,7 @@ def chosen_scenario(name: str, query: dict[str, str]) -> Scenario:
 
 def step_page() -> None:
     """Draw the page. Bad input gets a message in its place, and the last good picture stays."""
-    frame("step")
+    frame()
     asked = st.query_params.to_dict()
     errors = []
     try:

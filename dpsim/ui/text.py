@@ -46,13 +46,19 @@ def explained(markdown: str) -> str:
     return "".join([*parts, markdown[place:]])
 
 
+def _code(text: str) -> str:
+    """`text` as a code span that nothing in it can end."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
+
+
 def beats_markdown(told: tuple[Beat, ...]) -> str:
     """The list of beats as Markdown, complete without the stage."""
     blocks = []
     for i, beat in enumerate(told, 1):
         lines = [f"**{i}\\. {literal(beat.title)}** at {literal(duration(beat.moment_s))}"]
         lines.append(literal(beat.sentence))
-        lines += [f"`{line}`" for line in beat.arithmetic]
+        lines += [_code(line) for line in beat.arithmetic]
         lines += [f"- {literal(line)}" for line in beat.details]
         blocks.append("  \n".join(lines[: 2 + len(beat.arithmetic)]))
         if beat.details:

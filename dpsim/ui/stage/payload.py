@@ -32,7 +32,14 @@ MOST_STRIP = 24  # tokens that are drawn one by one; a longer strip is drawn as 
 
 Data = dict[str, Any]
 
-PLAIN_SUMS = ("token_weighted", "sum_over_world_size")  # reductions under which the sums travel as they are
+# What travels and is added up, by reduction.
+TRAVELS = {
+    "token_weighted": "gradient sum",
+    "sum_over_world_size": "gradient sum",
+    "mean_of_rank_means": "sum of means",
+    "mean_of_micro_batch_means": "sum of means",
+    "token_weighted_not_compensated": "sum of shares",
+}
 
 
 def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, first: str) -> Data:
@@ -49,7 +56,7 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
         "title": trace.scenario.title or trace.scenario.name,
         "world": trace.scenario.world_size,
         "numbers": trace.scenario.world_size <= WITH_NUMBERS,
-        "travels": "gradient sum" if trace.scenario.reduction in PLAIN_SUMS else "what travels",
+        "travels": TRAVELS.get(str(trace.scenario.reduction), "weighted sum"),
         "phases": [
             {"key": key, "label": label}
             for key, label in phase_names(trace.scenario.collective).items()
@@ -150,14 +157,14 @@ def _step(
     parts = [(part, of.cells(part) if numbers else None) for part in all_reduces(trace, step)]
     known = [(part, cells) for part, cells in parts if cells]
     measured = step_metrics(trace, step)
-    waits = float(measured.wait_s.sum())
+    waits = float(measured.wait_s.max())
     begun, ended = trace.step_window(step)
     held, after = (trace.parameters[t, 0, :MOST_PARAMETERS].tolist() for t in (step, step + 1))
     return {
         "start": begun,
         "end": ended,
         "ticks": _ticks(begun, ended),
-        "summary": f"{duration(measured.step_time_s)} per step · {duration(waits)} waited for the last",
+        "summary": f"{duration(measured.step_time_s)} per step · up to {duration(waits)} of waiting",
         "before": _parameters(held, trace.scenario),
         "after": _parameters(after, trace.scenario),
         "hidden": max(0, trace.scenario.model.size - MOST_PARAMETERS),
@@ -178,7 +185,7 @@ def _parameters(values: list[float], scenario: Scenario) -> list[str]:
     """Parameters as a card has room for: exact on few cards, where all of them are on it and not too long."""
     roomy = scenario.world_size <= 4 and scenario.model.size <= MOST_PARAMETERS
     written = ((number(v), short(v)) for v in values)
-    return [exact if roomy and len(exact) <= 7 else brief for exact, brief in written]
+    return [exact if roomy and len(exact) <= 6 else brief for exact, brief in written]
 
 
 def _late(measured: StepMetrics) -> str:

@@ -61,6 +61,7 @@ function showMath(root, beat) {
 function showComparison(root, step) {
   const before = step.ghost?.compare;
   root.querySelector(".compare").replaceChildren(
+    element("span", "label", "what the step comes to"),
     ...step.compare.map((line, i) => {
       const row = element("div", line.ours ? "ours" : "");
       const name = element("div", "name");

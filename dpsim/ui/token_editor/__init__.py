@@ -11,6 +11,7 @@ from dpsim.batch import global_batch
 from dpsim.edits import with_marks
 from dpsim.scenario import MASKED, Scenario
 from dpsim.ui.lab_state import Lab, heard
+from dpsim.ui.text import literal
 
 HERE = Path(__file__).parent
 MOST_SEQUENCES, MOST_LENGTH = 16, 24  # above, counts are typed
@@ -36,6 +37,8 @@ def token_editor(scenario: Scenario, now: Lab) -> None:
         most = f"{MOST_SEQUENCES} sequences of {MOST_LENGTH} tokens"
         st.caption(f"Tokens can be clicked up to {most}; in this batch type how many count.")
         return
+    if "tokens" in now.refused:
+        st.error(literal(now.refused["tokens"]))
     st.caption("Click a token to mask it, or to make it count.")
     now.edits["tokens"] = with_marks
     data: dict[str, Any] = {"rows": rows, "epoch": now.epoch}
