@@ -237,3 +237,9 @@ def test_a_stage_of_a_lesson_is_the_picture_of_its_scenario() -> None:
     lesson, screen = "whose-tokens-count", "hand-over-the-sum-and-the-count"
     data, _, _ = picture(to_query(preset("two-and-eight")))
     assert stages(opened(lesson, screen))[0]["id"] == data["id"]
+
+
+def test_the_presenter_s_view_waits_for_an_open_prediction() -> None:
+    assert stages(opened("one-step", "what-will-the-weights-be", present="1")) == []
+    (data,) = stages(opened("whose-tokens-count", "hand-over-the-sum-and-the-count", present="1"))
+    assert data["present"] is True

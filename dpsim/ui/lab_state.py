@@ -78,8 +78,8 @@ class Lab:
 
     `before` is what was shown earlier, newest last. `address` is what was last read from the address bar or
     written to it. `said` is what every control said when it was last listened to, `edits` what a control
-    does, `refused` why what it says cannot be, `drawn` the controls of this run. `linked` is the beat that the
-    last link asked for, and `told` what the stage had told until then; the stage is `placed` there until
+    does, `refused` why what it says cannot be, `drawn` the controls of this run. `linked` is the beat that
+    the last link asked for, and `told` what the stage had told until then; the stage is `placed` there until
     something is changed: from then on it keeps its own place. `epoch` rises whenever something else than a
     click on the token editor decides what it shows. `busy` until a run with a change is through.
     """

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from dpsim.checks import InputError
-from dpsim.directives import Chart, Compare, Stage
+from dpsim.directives import Chart, Compare, Predict, Stage
 from dpsim.forms import to_query
 from dpsim.lessons import Lesson, Screen, lessons
 from dpsim.scenario import Scenario
@@ -96,8 +96,7 @@ def _lesson(lesson: Lesson, found: dict[str, Lesson | InputError], asked: dict[s
     at = slugs.index(wanted) if wanted in slugs else 0
     screen = lesson.screens[at]
     place = f"{lesson.slug}/{screen.slug}"
-    stages = [block for block in screen.blocks if isinstance(block, Stage)]
-    if stages and present(stages[0], place, asked.get("beat")):
+    if (stage := _seen(screen, place)) and present(stage, place, asked.get("beat")):
         return
     with st.container(key="lesson"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -110,6 +109,16 @@ def _lesson(lesson: Lesson, found: dict[str, Lesson | InputError], asked: dict[s
         complete = draw(screen, place, lesson.setting, asked.get("beat"))
         st.space("small")
         _ways_on(lesson, at, found, complete)
+
+
+def _seen(screen: Screen, place: str) -> Stage | None:
+    """The screen's stage, unless a prediction before it is still open."""
+    for block in screen.blocks:
+        if isinstance(block, Stage):
+            return block
+        if isinstance(block, Predict) and f"{place}/{block.question.id}" not in answers():
+            return None
+    return None
 
 
 def _ways_on(lesson: Lesson, at: int, found: dict[str, Lesson | InputError], complete: bool) -> None:
