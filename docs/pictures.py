@@ -60,8 +60,9 @@ def picture(
     page = context.new_page()
     page.goto(f"{address}/{query}")
     page.wait_for_selector("[data-test-script-state=notRunning]")
+    page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1500)  # fonts, and charts that draw themselves
-    if page.locator(".stage").count():
+    if not query.startswith("lesson"):
         page.wait_for_selector(".stage .say h2:not(:empty)")
     if "present=1" not in query and file.parent != HERE:  # the whole page, not the window's part of it
         whole = page.evaluate("document.querySelector('.stMain').scrollHeight")
