@@ -13,7 +13,7 @@ ICON = str(Path(__file__).parent / "icon.png")
 # A term says what it means at the foot of the window: never cut off, wherever the word stands.
 STYLE = """<style>
 .stAppHeader { height: 2.75rem; min-height: 2.75rem; }
-.stMainBlockContainer { padding: 3.25rem clamp(1rem, 3vw, 3rem) 2rem; }
+.stMainBlockContainer { padding: 3rem clamp(1rem, 3vw, 3rem) 2rem; }
 .st-key-title .stText { font-size: 1.5rem; font-weight: 600; line-height: 1.25; white-space: normal; }
 .stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
 .stApp button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
