@@ -54,10 +54,10 @@ def _gradients(ways: Comparison) -> None:
     shown = {"one device on the whole batch": ways.one_device}
     shown |= {NAMES[name]: outcome for name, outcome in ways.schemes.items()}
     rows = [_row(name, outcome, outcome.scheme == ways.chosen) for name, outcome in shown.items()]
-    with st.container(key="reductions"):
-        st.markdown(_table(head, rows))
     note = "The first step. The weight of a token is what one valid token counts on each rank, 1 being right."
-    st.markdown(explained(note), unsafe_allow_html=True)
+    with st.container(key="reductions"):  # it scrolls where it is too wide; the terms let the keyboard in
+        st.markdown(_table(head, rows))
+        st.markdown(explained(note), unsafe_allow_html=True)
 
 
 def _row(name: str, outcome: Outcome, ours: bool) -> list[str]:

@@ -143,12 +143,13 @@ def _ways_on(lesson: Lesson, at: int, found: dict[str, Lesson | InputError], com
         st.pagination(
             len(screens), default=at + 1, max_visible_pages=None, key=key, on_change=_turn, args=(lesson, key)
         )
-        st.page_link(
-            "pages/lab.py",
-            label="Try these numbers in the lab",
-            icon=":material/experiment:",
-            query_params=dict(parse_qsl(to_query(_scenario(screens[at], lesson)))),
-        )
+        if complete:  # a scenario may give away what is still to be predicted
+            st.page_link(
+                "pages/lab.py",
+                label="Try these numbers in the lab",
+                icon=":material/experiment:",
+                query_params=dict(parse_qsl(to_query(_scenario(screens[at], lesson)))),
+            )
 
 
 def _next(
