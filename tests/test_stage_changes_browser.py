@@ -219,9 +219,7 @@ def test_playback_survives_reruns_and_a_theme_while_it_plays(show: Visit) -> Non
     ("name", "size"),
     [
         ("first-screen", (1920, 1080)),
-        ("first-screen", (1280, 720)),
         ("overlap", (1280, 720)),
-        ("ring-8", (1920, 1080)),
         ("ring-8", (1280, 720)),
     ],
 )
@@ -285,7 +283,7 @@ def test_the_panel_stays_on_the_presenters_screen(show: Visit) -> None:
 # -- layout --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("world", [9, 10, 11, 12, 13, 14, 15, 16])
+@pytest.mark.parametrize("world", [9, 13, 16])
 def test_nine_to_sixteen_ranks_leave_no_hole_in_a_row(show: Visit, world: int) -> None:
     stage = show(query(preset="ring-8", change=f"world_size={world}"))
     change(stage)
