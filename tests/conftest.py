@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from serving import chromium_path, launched_chromium, no_chromium, served_app
+from serving import Pages, chromium_path, launched_chromium, no_chromium, served_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -43,22 +43,31 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(chromium: Browser, app_url: str) -> Iterator[Callable[..., Stage]]:
-    """Opens the app in a fresh context and gives its stage, drawn. At the end no page may have had an error,
-    nor asked anybody but the app for anything."""
+def pages(chromium: Browser) -> Iterator[Pages]:
+    """Gives, for a kind of page and the URL that serves it, what opens such a page in a fresh context, drawn.
+    At the end no page may have had an error, nor asked anybody but the app for anything."""
+    opened: list[Any] = []
+
+    def pages(kind: Any, url: str) -> Callable[..., Any]:
+        def visit(*where: str, **options: Any) -> Any:
+            context = chromium.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
+            context.set_default_timeout(20_000)
+            opened.append(kind(context.new_page(), url))
+            opened[-1].open(*where)
+            return opened[-1]
+
+        return visit
+
+    yield pages
+    faults = [fault for page in opened for fault in page.faults]
+    for page in opened:
+        page.page.context.close()
+    assert not faults, "\n".join(faults)
+
+
+@pytest.fixture
+def visit(pages: Pages, app_url: str) -> Callable[..., Stage]:
+    """Opens the first page."""
     from stage_page import Stage
 
-    opened: list[Stage] = []
-
-    def visit(query: str = "", **options: Any) -> Stage:
-        context = chromium.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
-        context.set_default_timeout(20_000)
-        opened.append(Stage(context.new_page(), app_url))
-        opened[-1].open(query)
-        return opened[-1]
-
-    yield visit
-    faults = [fault for stage in opened for fault in stage.faults]
-    for stage in opened:
-        stage.page.context.close()
-    assert not faults, "\n".join(faults)
+    return pages(Stage, app_url)

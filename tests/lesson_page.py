@@ -6,31 +6,22 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
-
-# Streamlit looks for its own server below the page's path first: a browser reports what is not there.
-LOOKED_FOR = re.compile(r"status of 404")
+from stage_page import Watched
 
 LONGEST_LOAD_MS = 60_000  # a screen with a chart waits for Plotly's five megabytes, on a busy machine long
 
 
-class LessonPage:
-    """One page of the app with a lesson; `faults` is what went wrong on it so far."""
+class LessonPage(Watched):
+    """One page of the app with a lesson."""
 
     def __init__(self, page: Page, url: str) -> None:
-        self.page, self.url = page, url
-        self.faults: list[str] = []
+        super().__init__(page, url)
         self.heading = page.get_by_role("heading", level=1)
         self.lock = page.get_by_role("button", name="Lock my prediction")
         self.next = page.get_by_role("button", name=re.compile("^Next(: | lesson: )"))
         self.stage = page.locator(".stage")
         self.alerts = page.get_by_test_id("stAlert")
         self.main = page.get_by_test_id("stMain")
-        page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
-        page.on("console", lambda said: self._heard(said.type, said.text))
-
-    def _heard(self, kind: str, text: str) -> None:
-        if kind == "error" and not LOOKED_FOR.search(text):
-            self.faults.append(f"console: {text}")
 
     def open(self, lesson: str = "", screen: str = "") -> None:
         """Open a screen by its link and wait until it is drawn."""

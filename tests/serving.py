@@ -9,15 +9,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import ProxyHandler, build_opener
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# Of a kind of page and the URL that serves it: what opens such a page.
+Pages = Callable[[Any, str], Callable[..., Any]]
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_ARGS = (

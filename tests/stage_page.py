@@ -125,13 +125,35 @@ CUT_OFF = """(stage) => {
 }"""
 
 
-class Stage:
-    """One page with the app; `root` is the stage, `faults` what went wrong on the page so far."""
+class Watched:
+    """One page of the app; `faults` is what went wrong on it so far: errors, and requests to anybody else."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url = page, url
         self.requests: list[str] = []
         self.faults: list[str] = []
+        page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
+        page.on("console", self._heard)
+        page.on("request", lambda request: self._asked(request.url))
+        page.on("websocket", lambda socket: self._asked(socket.url))
+
+    def _heard(self, message: Any) -> None:
+        # On a page with a path of its own Streamlit first asks for its own routes below that path.
+        if message.type == "error" and "/_stcore/" not in message.location.get("url", ""):
+            self.faults.append(f"console: {message.text}")
+
+    def _asked(self, url: str) -> None:
+        self.requests.append(url)
+        own = (self.url + "/", f"blob:{self.url}/", self.url.replace("http", "ws", 1) + "/", "data:")
+        if not url.startswith(own):
+            self.faults.append(f"request: {url}")
+
+
+class Stage(Watched):
+    """One page with the stage, which is its `root`."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        super().__init__(page, url)
         self.root = page.locator(".stage")
         self.heading = self.root.get_by_role("heading", level=2)
         self.sentence = self.root.locator(".sentence")
@@ -150,20 +172,6 @@ class Stage:
         self.title = page.locator(".st-key-title .stText")
         self.control = page.get_by_role("combobox", name="Scenario")
         self.text = page.get_by_test_id("stExpander").filter(has_text="The same step as text")
-        page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
-        page.on("console", self._heard)
-        page.on("request", lambda request: self._asked(request.url))
-        page.on("websocket", lambda socket: self._asked(socket.url))
-
-    def _heard(self, message: Any) -> None:
-        if message.type == "error":
-            self.faults.append(f"console: {message.text}")
-
-    def _asked(self, url: str) -> None:
-        self.requests.append(url)
-        own = (self.url + "/", f"blob:{self.url}/", self.url.replace("http", "ws", 1) + "/", "data:")
-        if not url.startswith(own):
-            self.faults.append(f"request: {url}")
 
     def open(self, query: str = "") -> None:
         """Open the app with a query and wait until the stage is drawn."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("playwright")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
-from serving import served_app
+from serving import Pages, served_app
 from stage_page import Stage
 
 from dpsim.forms import from_query, preset, to_query, to_toml
@@ -36,11 +36,6 @@ class Lab(Stage):
         self.ranks = page.get_by_role("spinbutton", name="Ranks", exact=True)
         self.more = page.locator(".st-key-lab-world_size").get_by_test_id("stNumberInputStepUp")
         self.undo = page.get_by_role("button", name="Undo")
-
-    def _heard(self, message: Any) -> None:
-        # On a page with a path of its own Streamlit first asks for its own routes below that path.
-        if message.type == "error" and "/_stcore/" not in message.location.get("url", ""):
-            self.faults.append(f"console: {message.text}")
 
     def open(self, query: str = "") -> None:
         self.page.goto(f"{self.url}/lab?{query}")
@@ -86,22 +81,9 @@ class Lab(Stage):
 
 
 @pytest.fixture
-def lab(chromium: Browser, app_url: str) -> Iterator[Callable[..., Lab]]:
-    """Opens the lab in a fresh context. At the end no page may have had an error."""
-    opened: list[Lab] = []
-
-    def visit(query: str = "", **options: Any) -> Lab:
-        context = chromium.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
-        context.set_default_timeout(20_000)
-        opened.append(Lab(context.new_page(), app_url))
-        opened[-1].open(query)
-        return opened[-1]
-
-    yield visit
-    faults = [fault for page in opened for fault in page.faults]
-    for page in opened:
-        page.page.context.close()
-    assert not faults, "\n".join(faults)
+def lab(pages: Pages, app_url: str) -> Callable[..., Lab]:
+    """Opens the lab in a fresh context."""
+    return pages(Lab, app_url)
 
 
 def test_the_lab_is_drawn_and_plays(lab: Callable[..., Lab]) -> None:

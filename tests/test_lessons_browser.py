@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from lesson_page import LessonPage
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
+from serving import Pages
 from stage_page import CONTRASTS
 
 from dpsim.lessons import Lesson, lessons
@@ -25,23 +25,9 @@ SCREENS = [(lesson.slug, screen.slug) for lesson in OWN for screen in lesson.scr
 
 
 @pytest.fixture
-def visit(chromium: Browser, app_url: str) -> Iterator[Visit]:
-    """Opens a lesson in a fresh context. At the end no page may have had an error."""
-    opened: list[LessonPage] = []
-
-    def visit(lesson: str = "", screen: str = "", **options: Any) -> LessonPage:
-        size = {"viewport": {"width": 1280, "height": 812}, "color_scheme": "light"}
-        context = chromium.new_context(**{**size, **options})
-        context.set_default_timeout(20_000)
-        opened.append(LessonPage(context.new_page(), app_url))
-        opened[-1].open(lesson, screen)
-        return opened[-1]
-
-    yield visit
-    faults = [fault for lesson in opened for fault in lesson.faults]
-    for lesson in opened:
-        lesson.page.context.close()
-    assert not faults, "\n".join(faults)
+def visit(pages: Pages, app_url: str) -> Visit:
+    """Opens a lesson in a fresh context."""
+    return pages(LessonPage, app_url)
 
 
 def test_predict_lock_see_and_go_on_by_keyboard_alone(visit: Visit) -> None:

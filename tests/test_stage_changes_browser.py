@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
-from serving import ROOT, free_port, served
+from playwright.sync_api import expect
+from serving import ROOT, Pages, free_port, served
 from stage_page import Stage, number_of, picture, query, told
 
 from dpsim.forms import from_query, preset
@@ -56,22 +55,9 @@ def page_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def show(chromium: Browser, page_url: str) -> Iterator[Visit]:
-    """Opens that page; at the end it may have had no error."""
-    opened: list[Stage] = []
-
-    def show(query: str = "", **options: Any) -> Stage:
-        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        context.set_default_timeout(20_000)
-        opened.append(Stage(context.new_page(), page_url))
-        opened[-1].open(query)
-        return opened[-1]
-
-    yield show
-    faults = [fault for stage in opened for fault in stage.faults]
-    for stage in opened:
-        stage.page.context.close()
-    assert not faults, "\n".join(faults)
+def show(pages: Pages, page_url: str) -> Visit:
+    """Opens that page."""
+    return pages(Stage, page_url)
 
 
 def change(stage: Stage) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -20,12 +18,12 @@ from dpsim.edits import (
     with_slowest,
     with_world_size,
 )
-from dpsim.glossary import glossary
 from dpsim.parts import MAX_LENGTH, MAX_SEQUENCES, MODELS, SHARDS
-from dpsim.reduction import NAMES
+from dpsim.reduction import NAMES, reduction
 from dpsim.scenario import APP_RANKS, APP_STEPS, COLLECTIVES, OPTIMIZERS, SCHEMES, Scenario
 from dpsim.typed import numbers, table, wholes, written, written_table
-from dpsim.ui.lab_state import Edit, lab
+from dpsim.ui.lab_state import lab
+from dpsim.ui.lab_widgets import amount, line, meaning, select, set_to, switch
 from dpsim.ui.text import literal
 from dpsim.ui.token_editor import token_editor
 
@@ -50,97 +48,34 @@ COLLECTIVE_NAMES = {
 }
 
 
-def _meaning(term: str) -> str:
-    return glossary()[term].says
-
-
-def _bind(key: str, value: Any, edit: Edit) -> str:
-    """The widget's key; it says what the scenario says, unless what was typed has been refused."""
-    now, widget = lab(), f"lab.{key}"
-    now.edits[key] = edit
-    now.drawn.add(key)
-    if key in now.refused and widget not in st.session_state:  # drawn anew, as it was when it was refused
-        st.session_state[widget] = now.said[key]
-    if key not in now.refused:
-        if st.session_state.get(widget) != value:
-            st.session_state[widget] = value
-        now.said[key] = value
-    return widget
-
-
-def _refused(key: str) -> None:
-    """Under a control, why what it says now cannot be."""
-    if key in lab().refused:
-        st.error(literal(lab().refused[key]))
-
-
-def select(
-    label: str, key: str, value: str, options: Sequence[str], names: dict[str, str], edit: Edit, **more: Any
-) -> None:
-    """A choice by name."""
-    st.selectbox(label, options, format_func=names.__getitem__, key=_bind(key, value, edit), **more)
-    _refused(key)
-
-
-def amount(label: str, key: str, value: float, edit: Edit, *, unit: float = 1.0, **more: Any) -> None:
-    """A number in a unit of its own; `unit` is how much one of it is inside the scenario."""
-    shown: float | int = value
-    if isinstance(value, float):
-        shown = float(f"{value / unit:.12g}")
-        back = edit
-        edit = lambda scenario, v: back(scenario, None if v is None else float(f"{v * unit:.12g}"))  # noqa: E731
-        more = {"format": "%.12g"} | more
-    # Without a value of its own a field that is cleared says nothing, and takes the scenario's again.
-    st.number_input(label, value=None, key=_bind(key, shown, edit), **more)
-    _refused(key)
-
-
-def switch(label: str, key: str, value: bool, edit: Edit, **more: Any) -> None:
-    """On or off."""
-    st.toggle(label, key=_bind(key, value, edit), **more)
-    _refused(key)
-
-
-def line(label: str, key: str, value: str, edit: Edit, *, tall: bool = False, **more: Any) -> None:
-    """Numbers typed as text."""
-    kind = st.text_area if tall else st.text_input
-    kind(label, max_chars=20_000, key=_bind(key, value, edit), **more)
-    _refused(key)
-
-
-def set_to(key: str) -> Edit:
-    """The edit that puts a widget's value at a dotted key of the scenario."""
-    return lambda scenario, value: changed(scenario, key, value)
-
-
 def first_five(scenario: Scenario) -> None:
     """What a first look shows."""
-    ranks, reduction, collective, slowest, steps = st.columns([1, 2, 1.4, 1.4, 1])
+    ranks, how, collective, slowest, steps = st.columns([1, 2, 1.4, 1.4, 1])
     with ranks:
         amount(
             "Ranks", "world_size", scenario.world_size, with_world_size,
-            min_value=1, max_value=APP_RANKS, help=_meaning("rank"),
+            min_value=1, max_value=APP_RANKS, help=meaning("rank"),
         )  # fmt: skip
-    with reduction:
+    with how:
         custom = not isinstance(scenario.reduction, str)
         names = [*SCHEMES, "custom"] if custom else list(SCHEMES)
         value = "custom" if custom else str(scenario.reduction)
-        help_ = _meaning("token-weighted mean") + " " + _meaning("naive mean")
+        help_ = meaning("token-weighted mean") + " " + meaning("naive mean")
         select("Reduction", "reduction", value, names, NAMES, _reduction, help=help_)
     with collective:
         select(
             "Collective", "collective", scenario.collective, COLLECTIVES, COLLECTIVE_NAMES,
-            set_to("collective"), help=_meaning("collective"),
+            set_to("collective"), help=meaning("collective"),
         )  # fmt: skip
     with slowest:
         amount(
             "Slowest rank's speed, %", "slowest", float(min(scenario.speeds)), with_slowest, unit=0.01,
-            min_value=0.1, max_value=1e5, step=5.0, help=_meaning("straggler"),
+            min_value=0.1, max_value=1e5, step=5.0, help=meaning("straggler"),
         )  # fmt: skip
     with steps:
         amount(
             "Steps", "steps", scenario.steps, set_to("steps"),
-            min_value=1, max_value=APP_STEPS, help=_meaning("step"),
+            min_value=1, max_value=APP_STEPS, help=meaning("step"),
         )  # fmt: skip
 
 
@@ -203,7 +138,7 @@ def _batch(scenario: Scenario) -> None:
         micro = batch.micro_batches if isinstance(batch.micro_batches, tuple) else (batch.micro_batches,)
         line(
             "Micro-batches a step: one number, or one for each rank", "batch.micro_batches", written(micro),
-            _micro_batches, help=_meaning("gradient accumulation"),
+            _micro_batches, help=meaning("gradient accumulation"),
         )  # fmt: skip
 
 
@@ -238,7 +173,7 @@ def _model(scenario: Scenario) -> None:
         line(
             "Gradient sums, a line a rank; a semicolon parts micro-batches", "model.gradient_sums",
             written_table(model.gradient_sums or ()), _gradient_sums, tall=True,
-            help=_meaning("gradient sum"),
+            help=meaning("gradient sum"),
         )  # fmt: skip
         st.caption("They are sums over the valid tokens, and stay as typed when a token is masked.")
     else:
@@ -325,7 +260,7 @@ def _clock(scenario: Scenario) -> None:
         )  # fmt: skip
     line(
         "Speed of each rank, 1 is normal", "compute.speed", written(scenario.speeds), _speeds,
-        help=_meaning("straggler"),
+        help=meaning("straggler"),
     )  # fmt: skip
 
 
@@ -336,7 +271,7 @@ def _speeds(scenario: Scenario, text: str) -> Scenario:
 def _buckets(scenario: Scenario) -> None:
     buckets = scenario.buckets
     own = buckets.cap_bytes is not None
-    switch("A cap of my own", "buckets.capped", own, _capped, help=_meaning("bucket"))
+    switch("A cap of my own", "buckets.capped", own, _capped, help=meaning("bucket"))
     if own:
         amount(
             "Cap, MB", "buckets.cap_bytes", float(buckets.cap_bytes or 0), set_to("buckets.cap_bytes"),
@@ -346,7 +281,7 @@ def _buckets(scenario: Scenario) -> None:
         st.caption("torch's own: the first bucket closes at 1 MiB, the others at 25 MiB.")
     switch(
         "Overlap with the backward pass", "buckets.overlap", buckets.overlap, set_to("buckets.overlap"),
-        help=_meaning("overlap"),
+        help=meaning("overlap"),
     )  # fmt: skip
     key = "buckets.sync_every_micro_batch"
     switch("Synchronise every micro-batch", key, buckets.sync_every_micro_batch, set_to(key))
@@ -365,8 +300,6 @@ def _weights(scenario: Scenario) -> None:
 
 
 def _table_now(scenario: Scenario) -> tuple[tuple[float, ...], ...]:
-    from dpsim.reduction import reduction
-
     batch = global_batch(scenario)
     now = reduction(scenario.reduction, batch.shard_counts(batch.valid), scenario.micro_batches).weights
     return tuple(tuple(row[:k]) for row, k in zip(now.tolist(), scenario.micro_batches, strict=True))

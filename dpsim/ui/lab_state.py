@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from threading import RLock
 from typing import Any
@@ -46,12 +47,12 @@ class Shown:
     query: str
     trace: Trace | None = None
 
-    @property
+    @cached_property
     def scenario(self) -> Scenario:
         """The scenario that is shown."""
         return self.trace.scenario if self.trace is not None else from_query(self.query)
 
-    @property
+    @cached_property
     def address(self) -> dict[str, str]:
         """What the address says of it. A scenario that no address can hold has a mark of its own there."""
         name = self.scenario.name
@@ -82,6 +83,7 @@ class Lab:
     the last link asked for, and `told` what the stage had told until then; the stage is `placed` there until
     something is changed: from then on it keeps its own place. `epoch` rises whenever something else than a
     click on the token editor decides what it shows. `busy` until a run with a change is through.
+    `lock`: an operator may switch fastReruns on again, and then two runs of a session listen at once.
     """
 
     shown: Shown
