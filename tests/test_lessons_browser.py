@@ -146,3 +146,23 @@ def serious(lesson: LessonPage) -> list[str]:
         for fault in found["violations"]
         if fault["impact"] in ("serious", "critical")
     ]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_term_is_explained_in_place_by_hover_tap_and_focus(visit: Visit, width: int) -> None:
+    lesson = visit("one-step", viewport={"width": width, "height": 844}, has_touch=True)
+    term = lesson.page.locator("abbr.term").first
+    says = term.get_attribute("data-says")
+    shown = "(node) => getComputedStyle(node, '::after').content"
+    assert term.evaluate(shown) == "none"
+    for show in (term.hover, term.tap, term.focus):
+        lesson.page.mouse.move(0, 0)
+        term.evaluate("(node) => node.blur()")
+        assert term.evaluate(shown) == "none"
+        show()
+        assert term.evaluate(shown) == f'"{says}"'
+    bubble = term.evaluate(
+        "(node) => { const s = getComputedStyle(node, '::after'); return [s.position, parseFloat(s.width)]; }"
+    )
+    assert bubble[0] == "fixed"
+    assert bubble[1] < width
