@@ -308,12 +308,10 @@ def test_the_place_survives_a_rerun_by_streamlits_own_key(visit: Visit) -> None:
     stage = visit(query(beat="forward"))
     stage.key("ArrowRight")
     stage.at(number_of("forward") + 1)
-    runs = len(stage.requests)
     stage.key("r")
     stage.frames(20)
     stage.ready()
     stage.at(number_of("forward") + 1)
-    assert len(stage.requests) >= runs
     expect(stage.alerts).to_have_count(0)
 
 
