@@ -34,7 +34,10 @@ def main(rank: int, meeting_place: str) -> None:
     dist.all_gather(everyone, weights)
     assert torch.allclose(weights, torch.tensor([4.8, 4.8], dtype=torch.float64))
     assert all(torch.equal(weights, other) for other in everyone)
-    print(f"rank {rank} now holds:", [round(entry, 6) for entry in weights.tolist()], flush=True)
+    for turn in range(RANKS):  # one after the other, so that no line is printed into another
+        if turn == rank:
+            print(f"rank {rank} now holds:", [round(entry, 6) for entry in weights.tolist()], flush=True)
+        dist.barrier()
     dist.destroy_process_group()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -45,6 +46,33 @@ def shown(app: AppTest) -> Scenario:
     """The scenario that the lab shows, by its own address."""
     query = address(app)
     return preset(query["preset"]) if set(query) == {"preset"} else from_query(query)
+
+
+def address_becomes(app: AppTest, query: dict[str, str]) -> None:
+    """The next run is sent with this address."""
+    for key in list(app.query_params):
+        del app.query_params[key]
+    for key, value in query.items():
+        app.query_params[key] = value
+
+
+@pytest.fixture
+def back(monkeypatch: pytest.MonkeyPatch) -> Callable[[AppTest, dict[str, str]], None]:
+    """The browser's Back or Forward, to an address."""
+
+    def go(app: AppTest, query: dict[str, str]) -> None:
+        address_becomes(app, query)
+        with monkeypatch.context() as patch:
+            patch.setattr("dpsim.ui.lab_state.has_navigated", lambda: True)
+            app.run()
+
+    return go
+
+
+def control(app: AppTest, kind: str, key: str) -> Any:
+    """The widget that is this control now: its key ends with a number."""
+    (found,) = [w for w in getattr(app, kind) if w.key and w.key.rpartition(".")[0] == f"lab.{key}"]
+    return found
 
 
 def stage(app: AppTest) -> dict[str, Any]:
@@ -110,11 +138,11 @@ def test_every_control_edits_its_part_of_the_scenario(
     kind: str, key: str, value: Any, dotted: str, expected: Any
 ) -> None:
     app = opened()
-    getattr(app, kind)(key=f"lab.{key}").set_value(value).run()
+    control(app, kind, key).set_value(value).run()
     fine(app)
     scenario = shown(app)
     assert value_of(scenario, dotted) == expected
-    assert getattr(app, kind)(key=f"lab.{key}").value == value or kind == "text_input"
+    assert control(app, kind, key).value == value or kind == "text_input"
     assert stage(app)["world"] == scenario.world_size
     app.button(key="lab.undo").click().run()
     fine(app)
@@ -124,16 +152,16 @@ def test_every_control_edits_its_part_of_the_scenario(
 
 def test_controls_that_belong_to_a_choice_come_with_it() -> None:
     app = opened()
-    app.toggle(key="lab.batch.drawn").set_value(True).run()
-    app.number_input(key="lab.batch.sequences").set_value(6).run()
-    app.number_input(key="lab.batch.max_length").set_value(5).run()
-    app.selectbox(key="lab.batch.shard").select("by_hand").run()
-    app.text_area(key="lab.batch.assignment").set_value("0 1\n2\n3 4\n5").run()
-    app.toggle(key="lab.optimizer.clips").set_value(True).run()
-    app.selectbox(key="lab.optimizer.clip").select("before").run()
-    app.number_input(key="lab.optimizer.clip_norm").set_value(0.25).run()
-    app.toggle(key="lab.buckets.capped").set_value(True).run()
-    app.number_input(key="lab.buckets.cap_bytes").set_value(8.0).run()
+    control(app, "toggle", "batch.drawn").set_value(True).run()
+    control(app, "number_input", "batch.sequences").set_value(6).run()
+    control(app, "number_input", "batch.max_length").set_value(5).run()
+    control(app, "selectbox", "batch.shard").select("by_hand").run()
+    control(app, "text_area", "batch.assignment").set_value("0 1\n2\n3 4\n5").run()
+    control(app, "toggle", "optimizer.clips").set_value(True).run()
+    control(app, "selectbox", "optimizer.clip").select("before").run()
+    control(app, "number_input", "optimizer.clip_norm").set_value(0.25).run()
+    control(app, "toggle", "buckets.capped").set_value(True).run()
+    control(app, "number_input", "buckets.cap_bytes").set_value(8.0).run()
     fine(app)
     scenario = shown(app)
     assert (scenario.batch.sequences, scenario.batch.max_length) == (6, 5)
@@ -144,7 +172,7 @@ def test_controls_that_belong_to_a_choice_come_with_it() -> None:
 
 def test_given_gradients_are_typed_in() -> None:
     app = opened({"preset": "chapter-19-2"})
-    app.text_area(key="lab.model.gradient_sums").set_value("1 3\n−3, 1").run()
+    control(app, "text_area", "model.gradient_sums").set_value("1 3\n−3, 1").run()
     fine(app)
     assert shown(app).model.gradient_sums == (((1.0, 3.0),), ((-3.0, 1.0),))
 
@@ -152,13 +180,13 @@ def test_given_gradients_are_typed_in() -> None:
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_a_start_and_a_link(name: str) -> None:
     chosen = opened()
-    chosen.selectbox(key="lab.preset").select(name).run()
+    control(chosen, "selectbox", "preset").select(name).run()
     fine(chosen)
     assert shown(chosen) == preset(name)
     linked = opened({"preset": name})
     fine(linked)
     assert stage(linked)["id"] == stage(chosen)["id"]
-    assert linked.selectbox(key="lab.preset").value == name
+    assert control(linked, "selectbox", "preset").value == name
 
 
 REFUSED = [
@@ -179,14 +207,14 @@ def test_what_cannot_be_is_told_at_its_control_and_loses_nothing(
     kind: str, key: str, value: Any, message: str
 ) -> None:
     app = opened()
-    getattr(app, kind)(key=f"lab.{key}").set_value(value).run()
+    control(app, kind, key).set_value(value).run()
     assert not app.exception
     (error,) = app.error
     assert plain(error.value).startswith(message)
     assert ", got " in plain(error.value)
-    assert getattr(app, kind)(key=f"lab.{key}").value == value, "what was typed can be mended"
+    assert control(app, kind, key).value == value, "what was typed can be mended"
     assert stage(app)["title"] == preset("next-token").title
-    app.selectbox(key="lab.collective").select("tree").run()
+    control(app, "selectbox", "collective").select("tree").run()
     assert shown(app).collective == "tree", "other controls go on"
     app.button(key="lab.undo").click().run()
     fine(app)
@@ -196,7 +224,7 @@ def test_a_change_keeps_the_place_and_the_result_before_it() -> None:
     app = opened()
     assert "ghost" not in stage(app)
     before = stage(app)
-    app.selectbox(key="lab.reduction").select("mean_of_rank_means").run()
+    control(app, "selectbox", "reduction").select("mean_of_rank_means").run()
     now = stage(app)
     assert now["keep"] is True
     assert now["ghost"]
@@ -206,7 +234,7 @@ def test_a_change_keeps_the_place_and_the_result_before_it() -> None:
 def test_undo_goes_back_change_by_change() -> None:
     app = opened()
     for ranks in (5, 6, 7):
-        app.number_input(key="lab.world_size").set_value(ranks).run()
+        control(app, "number_input", "world_size").set_value(ranks).run()
     seen = []
     while not app.button(key="lab.undo").disabled:
         app.button(key="lab.undo").click().run()
@@ -214,30 +242,26 @@ def test_undo_goes_back_change_by_change() -> None:
     assert seen == [6, 5, 4]
 
 
-def test_an_address_that_somebody_went_to_is_the_truth() -> None:
+def test_an_address_that_somebody_went_to_is_the_truth(back: Callable[..., None]) -> None:
     app = opened()
-    app.number_input(key="lab.world_size").set_value(6).run()
+    control(app, "number_input", "world_size").set_value(6).run()
     first = address(app)
-    app.number_input(key="lab.world_size").set_value(7).run()
-    for key in list(app.query_params):
-        del app.query_params[key]
-    for key, value in first.items():
-        app.query_params[key] = value
-    app.run()  # as after Back
+    control(app, "number_input", "world_size").set_value(7).run()
+    back(app, first)
     fine(app)
-    assert shown(app).world_size == app.number_input(key="lab.world_size").value == 6
+    assert shown(app).world_size == control(app, "number_input", "world_size").value == 6
 
 
 def test_a_click_sent_with_an_old_address_is_not_undone_by_it() -> None:
     app = opened()
-    app.number_input(key="lab.world_size").set_value(6).run()
+    control(app, "number_input", "world_size").set_value(6).run()
     old = address(app)
-    app.selectbox(key="lab.collective").select("tree").run()
-    for key in list(app.query_params):
-        del app.query_params[key]
-    for key, value in old.items():
-        app.query_params[key] = value
-    app.number_input(key="lab.steps").set_value(2).run()
+    control(app, "selectbox", "collective").select("tree").run()
+    address_becomes(app, old)
+    app.run()
+    assert shown(app).collective == "tree", "nor by something else that is sent with it"
+    address_becomes(app, old)
+    control(app, "number_input", "steps").set_value(2).run()
     fine(app)
     scenario = shown(app)
     assert (scenario.world_size, scenario.collective, scenario.steps) == (6, "tree", 2)
@@ -263,12 +287,12 @@ def test_a_bad_link_is_told_and_the_lab_is_there(query: dict[str, str], message:
 
 def test_a_scenario_too_long_for_an_address_lives_in_the_session() -> None:
     app = opened()
-    app.number_input(key="lab.world_size").set_value(64).run()
+    control(app, "number_input", "world_size").set_value(64).run()
     lengths = ", ".join(["8"] * 1500)
-    app.text_input(key="lab.batch.lengths").set_value(lengths).run()
+    control(app, "text_input", "batch.lengths").set_value(lengths).run()
     fine(app)
     assert list(address(app)) == ["long"]
-    app.selectbox(key="lab.collective").select("tree").run()
+    control(app, "selectbox", "collective").select("tree").run()
     fine(app)
     assert stage(app)["collective"] == "tree"
 
@@ -316,10 +340,9 @@ def test_the_presenters_view_shows_the_stage_alone() -> None:
 
 def test_the_lab_that_was_left_is_one_undo_away() -> None:
     app = opened()
-    app.number_input(key="lab.world_size").set_value(6).run()
+    control(app, "number_input", "world_size").set_value(6).run()
     app.switch_page("pages/step.py")
-    for key in list(app.query_params):
-        del app.query_params[key]
+    address_becomes(app, {})
     app.run()
     app.switch_page("pages/lab.py").run()
     fine(app)
@@ -330,9 +353,9 @@ def test_the_lab_that_was_left_is_one_undo_away() -> None:
 
 def test_a_field_that_is_cleared_takes_the_scenario_s_value_again() -> None:
     app = opened({"preset": "ring-8"})
-    app.number_input(key="lab.world_size").set_value(None).run()
+    control(app, "number_input", "world_size").set_value(None).run()
     fine(app)
-    assert app.number_input(key="lab.world_size").value == stage(app)["world"] == 8
+    assert control(app, "number_input", "world_size").value == stage(app)["world"] == 8
 
 
 @pytest.mark.parametrize(
@@ -350,20 +373,20 @@ def test_a_control_can_say_whatever_a_scenario_holds(query: str, controls: dict[
     app = opened(query)
     fine(app)
     for key, value in controls.items():
-        field = app.number_input(key=f"lab.{key}")
+        field = control(app, "number_input", key)
         assert field.value == value
         assert field.min <= value <= field.max, "a browser would take the bound instead"
 
 
 def test_what_was_refused_is_still_there_when_its_group_is_opened_again() -> None:
     app = opened()
-    app.text_input(key="lab.batch.lengths").set_value("<b>8</b>").run()
+    control(app, "text_input", "batch.lengths").set_value("<b>8</b>").run()
     app.session_state["lab.group.Batch"] = False
     app.run()
     assert len(app.error) == 1, "told beside the groups"
     app.session_state["lab.group.Batch"] = True
     app.run()
-    assert app.text_input(key="lab.batch.lengths").value == "<b>8</b>"
+    assert control(app, "text_input", "batch.lengths").value == "<b>8</b>"
     assert len(app.error) == 1
 
 
@@ -377,25 +400,22 @@ def test_an_opened_trace_comes_back_by_undo_and_cannot_write_markdown() -> None:
     fine(app)
     (line,) = [m for m in "\n".join(b.value for b in app.markdown).split("\n") if "example.org" in m][-1:]
     assert line.strip().startswith("`` ")
-    app.number_input(key="lab.seed").set_value(5).run()
+    control(app, "number_input", "seed").set_value(5).run()
     assert not app.info
     app.button(key="lab.undo").click().run()
     fine(app)
     assert app.info, "the trace, not a simulation of it"
 
 
-def test_a_long_scenario_is_found_again_by_its_address() -> None:
+def test_a_long_scenario_is_found_again_by_its_address(back: Callable[..., None]) -> None:
     app = opened()
     for count in (1500, 1600):
-        app.text_input(key="lab.batch.lengths").set_value(", ".join(["8"] * count)).run()
+        control(app, "text_input", "batch.lengths").set_value(", ".join(["8"] * count)).run()
         fine(app)
         if count == 1500:
             first = address(app)
     assert address(app) != first
-    for key in list(app.query_params):
-        del app.query_params[key]
-    app.query_params["long"] = first["long"]
-    app.run()
+    back(app, {"long": first["long"]})
     fine(app)
     assert shown_in(app).batch.count == 1500
 

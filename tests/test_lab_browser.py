@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ class Lab(Stage):
     def __init__(self, page: Page, url: str) -> None:
         super().__init__(page, url)
         self.ranks = page.get_by_role("spinbutton", name="Ranks", exact=True)
-        self.more = page.locator(".st-key-lab-world_size").get_by_test_id("stNumberInputStepUp")
+        self.more = page.locator("[class*=st-key-lab-world_size]").get_by_test_id("stNumberInputStepUp")
         self.undo = page.get_by_role("button", name="Undo")
 
     def open(self, query: str = "") -> None:
@@ -116,7 +116,7 @@ def test_twenty_quick_clicks_are_twenty(lab: Callable[..., Lab]) -> None:
     page.settled()
     page.agrees(16)
     page = lab()
-    steps = page.page.locator(".st-key-lab-steps").get_by_test_id("stNumberInputStepUp")
+    steps = page.page.locator("[class*=st-key-lab-steps]").get_by_test_id("stNumberInputStepUp")
     for _ in range(20):
         steps.click(delay=0, no_wait_after=True)
     page.settled()
@@ -127,7 +127,7 @@ def test_twenty_quick_clicks_are_twenty(lab: Callable[..., Lab]) -> None:
 
 def test_quick_clicks_on_several_controls_lose_none(lab: Callable[..., Lab]) -> None:
     page = lab()
-    steps = page.page.locator(".st-key-lab-steps").get_by_test_id("stNumberInputStepUp")
+    steps = page.page.locator("[class*=st-key-lab-steps]").get_by_test_id("stNumberInputStepUp")
     for _ in range(5):
         page.more.click(delay=0, no_wait_after=True)
         steps.click(delay=0, no_wait_after=True)
@@ -200,6 +200,69 @@ def test_a_lost_connection_loses_nothing(chromium: Browser, app_url: str) -> Non
     page.more.click()
     page.agrees(ranks + 1)
     context.close()
+
+
+class Held:
+    """A page whose server's answers can be held back: what it sends then is older than the server's state."""
+
+    def __init__(self, chromium: Browser, url: str) -> None:
+        self.context = chromium.new_context(viewport=DESKTOP)
+        self.context.set_default_timeout(20_000)
+        tab = self.context.new_page()
+        self.waiting: list[str | bytes] | None = None
+        tab.route_web_socket(lambda address: "/_stcore/stream" in address, self._through)
+        self.page = Lab(tab, url)
+        self.page.open()
+
+    def _through(self, socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+        self.send = socket.send
+        server.on_message(lambda m: socket.send(m) if self.waiting is None else self.waiting.append(m))
+
+    def after(self, first: Callable[[], None], second: Callable[[], None]) -> Lab:
+        """Do the second thing when the server has answered the first, but nobody has seen it."""
+        self.waiting = []
+        first()
+        while not self.waiting:
+            self.page.page.wait_for_timeout(100)
+        self.page.page.wait_for_timeout(2000)
+        second()
+        self.page.page.wait_for_timeout(100)
+        for message in self.waiting:
+            self.send(message)
+        self.waiting = None
+        self.page.settled()
+        return self.page
+
+
+@pytest.fixture
+def held(chromium: Browser, app_url: str) -> Iterator[Held]:
+    """The lab, with a server that answers late."""
+    made = Held(chromium, app_url)
+    yield made
+    made.context.close()
+
+
+def test_a_click_before_the_last_one_s_answer_is_seen_takes_nothing_back(held: Held) -> None:
+    steps = held.page.page.locator("[class*=st-key-lab-steps]").get_by_test_id("stNumberInputStepUp")
+    page = held.after(lambda: held.page.more.click(), lambda: steps.click())
+    page.agrees(5)
+    expect(page.root.locator(".summary")).to_contain_text("of 2")
+    tokens = page.group("Batch").locator("button[aria-pressed]")
+    expect(tokens).to_have_count(40)
+    page = held.after(lambda: tokens.nth(0).click(), lambda: tokens.nth(1).click())
+    expect(page.cards.first.locator("header")).to_contain_text("5 valid of 8 tokens")
+    page.agrees(5)
+
+
+def test_a_click_on_what_an_undo_is_about_to_replace_does_not_bring_it_back(held: Held) -> None:
+    page = held.page
+    page.more.click()
+    page.agrees(5)
+    steps = page.page.locator("[class*=st-key-lab-steps]").get_by_test_id("stNumberInputStepUp")
+    page = held.after(lambda: page.undo.click(), lambda: steps.click())
+    page.agrees(4)
+    assert page.address() == {"preset": "next-token"}
 
 
 def test_tokens_are_clicked_to_mask_them(lab: Callable[..., Lab]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 ICON = str(Path(__file__).parent / "icon.png")
 
@@ -42,13 +43,32 @@ ALONE = """<style>
 def navigation() -> StreamlitPage:
     """The page list; gives the page that was asked for."""
     st.set_page_config(page_title="dpsim: one data-parallel step", page_icon=ICON, layout="wide")
-    st.session_state["begun"] = True
     pages = [
         st.Page("pages/step.py", title="One step", default=True),
         st.Page("pages/lab.py", title="Lab", url_path="lab"),
         st.Page("pages/lesson.py", title="Lessons", url_path="lesson"),
     ]
-    return st.navigation(pages, position="top")
+    page = st.navigation(pages, position="top")
+    if st.session_state.get("page") != page.url_path:
+        st.session_state["page"] = page.url_path
+        st.session_state["visit"] = st.session_state.get("visit", 0) + 1
+    st.session_state["begun"] = True
+    return page
+
+
+def visit() -> int:
+    """How often this session has come to another page until now."""
+    return int(st.session_state.get("visit", 0))
+
+
+def has_navigated() -> bool:
+    """Whether this run comes from the browser's Back or Forward: only then has somebody chosen the address.
+
+    Everything else may be sent with an address of before the last answer. Streamlit says it to a script in
+    no public way; a version that does not say it at all fails the tests in the browser.
+    """
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
 
 
 def frame() -> None:

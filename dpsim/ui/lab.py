@@ -6,12 +6,12 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from dpsim.forms import preset, preset_names, to_query, to_toml
+from dpsim.forms import preset, preset_names, to_toml
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.lab_controls import first_five, on_demand
 from dpsim.ui.lab_results import results, warnings
-from dpsim.ui.lab_state import STAGE, Lab, Shown, lab, settle, stopped_at
+from dpsim.ui.lab_state import STAGE, Lab, lab, settle, start_key, stopped_at
 from dpsim.ui.opening import open_button
 from dpsim.ui.picture import play
 from dpsim.ui.stage.payload import ghost_of
@@ -41,17 +41,16 @@ def lab_page() -> None:
         with st.expander(f"The same as text: {len(ids)} beats"):
             st.markdown(text)
         take_along(now.shown.query, now.shown.trace)
-    now.busy = False  # the run is through: from here on another address means that somebody has navigated
 
 
 def _heading(now: Lab, ids: tuple[str, ...]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title("Lab", anchor=False, width="content")
-        name = now.shown.scenario.name
-        st.session_state["lab.preset"] = name if name in preset_names() else None
+        names, name = preset_names(), now.shown.preset
         st.selectbox(
-            "Start from", preset_names(), key="lab.preset", format_func=lambda n: preset(n).title,
-            label_visibility="collapsed", placeholder="Start from a preset", on_change=_start, width=330,
+            "Start from", names, None if name is None else names.index(name), key=start_key(now),
+            format_func=lambda n: preset(n).title, label_visibility="collapsed",
+            placeholder="Start from a preset", width=330,
         )  # fmt: skip
         st.button(
             "Undo", icon=":material/undo:", on_click=lambda: lab().undo(), disabled=not now.before,
@@ -64,10 +63,6 @@ def _heading(now: Lab, ids: tuple[str, ...]) -> None:
         present_button(STAGE, ids)
     if now.shown.trace is not None:
         st.info(f"A trace that was opened, {now.shown.trace.source}. Changing anything simulates anew.")
-
-
-def _start() -> None:
-    lab().overrule(Shown(to_query(preset(st.session_state["lab.preset"]))))
 
 
 def _ghost(now: Lab) -> dict[str, object]:

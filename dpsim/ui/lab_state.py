@@ -3,9 +3,12 @@
 Streamlit may break off a run, callbacks included, as soon as the next click has arrived. So a control has no
 callback that could be lost: what it says and the scenario does not yet is taken over at the start of a run.
 
-The session holds the truth until a run has been finished, because a quick second click is sent with the
-address of before the first. After that, another address means that somebody has navigated, and is the truth.
-A regained connection may bring an old address: then the session wins again.
+What the browser sends of a control may be older than what the session has put there (an undo, another
+preset), so whenever something else than a control decides what is shown, all controls are new ones.
+
+The same holds for the address: a quick second click is sent with the address of before the first, and a
+regained connection may bring an old one. So the session holds the truth, and the address only where somebody
+has come here from elsewhere or gone Back or Forward.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from dpsim.comparison import Comparison
 from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
-from dpsim.ui.frame import rests_on
+from dpsim.ui.frame import has_navigated, rests_on, visit
 from dpsim.ui.picture import Picture, check_shown, picture, picture_of, run_of
 from dpsim.ui.step_view import NOT_OF_THE_SCENARIO, chosen_scenario
 
@@ -53,11 +56,16 @@ class Shown:
         return self.trace.scenario if self.trace is not None else from_query(self.query)
 
     @cached_property
+    def preset(self) -> str | None:
+        """The name of the preset that it is; None where it is none."""
+        name = self.scenario.name
+        return name if name in preset_names() and to_query(preset(name)) == self.query else None
+
+    @cached_property
     def address(self) -> dict[str, str]:
         """What the address says of it. A scenario that no address can hold has a mark of its own there."""
-        name = self.scenario.name
-        if name in preset_names() and to_query(preset(name)) == self.query:
-            return {"preset": name}
+        if self.preset is not None:
+            return {"preset": self.preset}
         if len(self.query) > MOST_ADDRESS:
             return {TOO_LONG: sha256(self.query.encode()).hexdigest()[:12]}
         return dict(parse_qsl(self.query, keep_blank_values=True))
@@ -77,18 +85,18 @@ class Shown:
 class Lab:
     """One session's lab.
 
-    `before` is what was shown earlier, newest last. `address` is what was last read from the address bar or
-    written to it. `said` is what every control said when it was last listened to, `edits` what a control
-    does, `refused` why what it says cannot be, `drawn` the controls of this run. `linked` is the beat that
-    the last link asked for, and `told` what the stage had told until then; the stage is `placed` there until
-    something is changed: from then on it keeps its own place. `epoch` rises whenever something else than a
-    click on the token editor decides what it shows. `busy` until a run with a change is through.
+    `before` is what was shown earlier, newest last. `said` is what every control said when it was last
+    listened to, `edits` what a control does, `refused` why what it says cannot be, `drawn` the controls of
+    this run. `linked` is the beat that the last link asked for, and `told` what the stage had told until
+    then; the stage is `placed` there until something is changed: from then on it keeps its own place. `epoch`
+    rises whenever something else than a control decides what is shown, `named` whenever another preset is, or
+    none is any more, `turn` whenever a click on the token editor was refused. `visit` is the one in which the
+    address was read.
     `lock`: an operator may switch fastReruns on again, and then two runs of a session listen at once.
     """
 
     shown: Shown
     before: tuple[Shown, ...] = ()
-    address: dict[str, str] = field(default_factory=dict)
     said: dict[str, Any] = field(default_factory=dict)
     edits: dict[str, Edit] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -97,13 +105,13 @@ class Lab:
     linked: str = ""
     told: str = ""
     epoch: int = 0
-    busy: bool = False
+    named: int = 0
+    turn: int = 0
+    visit: int = 0
     lock: RLock = field(default_factory=RLock)
-    socket: str | None = None
 
     def put(self, shown: Shown) -> None:
         """Show something else; what was shown goes to the undo."""
-        self.busy = True
         if shown == self.shown:
             return
         before = [*self.before, self.shown][-MOST_UNDO:]
@@ -111,6 +119,7 @@ class Lab:
         for i in traces[:-MOST_TRACES]:
             before[i] = Shown(before[i].query)
         self.before = tuple(before)
+        self.named += shown.preset != self.shown.preset
         self.shown, self.placed = shown, False
 
     def overrule(self, shown: Shown) -> None:
@@ -118,6 +127,10 @@ class Lab:
         self.put(shown)
         self.refused = {}
         self.epoch += 1
+
+    def widget(self, key: str) -> str:
+        """The key of the widget that is a control now."""
+        return f"lab.{key}.{self.epoch}"
 
     def undo(self) -> None:
         """Back to what was shown before the last change."""
@@ -136,18 +149,21 @@ def lab() -> Lab:
 
 def listen(now: Lab) -> None:
     """Take over what the controls say and the scenario does not; what cannot be is told at its control."""
-    saying = {key: value for key in now.edits if (value := heard(key)) is not None}
+    start = st.session_state.get(start_key(now))
+    saying = {key: value for key in now.edits if (value := heard(now, key)) is not None}
+    if start not in (None, now.shown.preset):
+        now.overrule(Shown(to_query(preset(start))))
+        return
     for key, value in saying.items():
         if value == now.said.get(key):
             continue
-        now.busy = True
         try:
             scenario = check_shown(_named(now.edits[key](now.shown.scenario, value)))
             query = to_query(scenario)
             picture(query)  # what cannot be simulated is refused as well
         except InputError as error:
             now.refused[key], now.said[key] = str(error), value
-            now.epoch += key == "tokens"  # the editor shows what counts, not what was refused
+            now.turn += key == "tokens"  # the editor shows what counts, not what was refused
             continue
         now.refused.pop(key, None)
         if query != now.shown.query:
@@ -155,9 +171,14 @@ def listen(now: Lab) -> None:
         now.said[key] = value
 
 
-def heard(key: str) -> Any:
+def start_key(now: Lab) -> str:
+    """The key of the widget that chooses a preset: another one whenever the answer is another."""
+    return f"lab.preset.{now.named}"
+
+
+def heard(now: Lab, key: str) -> Any:
     """What a control says; None where it was not drawn."""
-    said = st.session_state.get(f"lab.{key}")
+    said = st.session_state.get(now.widget(key))
     if key == "tokens" and said is not None:
         rows = said.get("rows")
         return tuple(rows) if isinstance(rows, list) and all(isinstance(r, str) for r in rows) else None
@@ -172,17 +193,16 @@ def _named(scenario: Scenario) -> Scenario:
 def settle() -> tuple[Lab, str | None]:
     """Bring session, controls and address together; also what is wrong with the address, if something is."""
     asked = {k: v for k, v in st.query_params.to_dict().items() if k not in BESIDE}
-    socket = st.context.headers.get("Sec-Websocket-Key")
     now: Lab | None = st.session_state.get("lab")
-    if now is not None:
-        with now.lock:
-            listen(now)
-            now.drawn = set()
-            regained, now.socket = now.socket != socket, socket
-            if now.busy or regained or now.address == asked:
-                _write(now, asked)
-                return now, None
-    return _read(asked, now, socket)
+    if now is None or now.visit != visit():
+        return _read(asked, now)
+    with now.lock:
+        listen(now)
+        now.drawn = set()
+        if has_navigated() and asked != now.shown.address:
+            return _read(asked, now)
+        _write(now, asked)
+        return now, None
 
 
 def stopped_at(now: Lab) -> str:
@@ -193,7 +213,7 @@ def stopped_at(now: Lab) -> str:
     return beat if beat in ids[1:] else ""
 
 
-def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[Lab, str | None]:
+def _read(asked: dict[str, str], now: Lab | None) -> tuple[Lab, str | None]:
     """Take the address for the truth."""
     wrong = None
     shown = now.shown if now else Shown(to_query(preset(START)))
@@ -212,9 +232,9 @@ def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[L
             shown = Shown(query)
     except InputError as error:
         wrong = str(error)
-    now = now or Lab(shown, socket=socket)
+    now = now or Lab(shown)
     now.overrule(shown)
-    now.address = asked
+    now.visit, now.drawn = visit(), set()
     ids = shown.picture[2]
     beat = st.query_params.get("beat", ids[0])
     if beat not in ids and wrong is None:
@@ -232,4 +252,3 @@ def _write(now: Lab, asked: dict[str, str]) -> None:
         kept = {k: v for k, v in st.query_params.to_dict().items() if k in BESIDE and k != "beat"}
         beat = stopped_at(now)
         st.query_params.from_dict(pairs | kept | ({"beat": beat} if beat else {}))
-    now.address = pairs

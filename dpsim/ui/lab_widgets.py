@@ -21,7 +21,8 @@ def meaning(term: str) -> str:
 
 def _bind(key: str, value: Any, edit: Edit) -> str:
     """The widget's key; it says what the scenario says, unless what was typed has been refused."""
-    now, widget = lab(), f"lab.{key}"
+    now = lab()
+    widget = now.widget(key)
     now.edits[key] = edit
     now.drawn.add(key)
     if key in now.refused and widget not in st.session_state:  # drawn anew, as it was when it was refused

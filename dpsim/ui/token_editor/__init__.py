@@ -15,7 +15,6 @@ from dpsim.ui.text import literal
 
 HERE = Path(__file__).parent
 MOST_SEQUENCES, MOST_LENGTH = 16, 24  # above, counts are typed
-KEY = "lab.tokens"
 
 _component = st.components.v2.component(
     "dpsim_token_editor",
@@ -41,6 +40,6 @@ def token_editor(scenario: Scenario, now: Lab) -> None:
         st.error(literal(now.refused["tokens"]))
     st.caption("Click a token to mask it, or to make it count.")
     now.edits["tokens"] = with_marks
-    data: dict[str, Any] = {"rows": rows, "epoch": now.epoch}
-    _component(key=KEY, data=data, default={"rows": rows}, on_rows_change=lambda: None)
-    now.said["tokens"] = heard("tokens")
+    data: dict[str, Any] = {"rows": rows, "turn": now.turn}
+    _component(key=now.widget("tokens"), data=data, default={"rows": rows}, on_rows_change=lambda: None)
+    now.said["tokens"] = heard(now, "tokens")

@@ -1,48 +1,50 @@
 // The editor holds the marks while somebody clicks, and hands all of them over at once: a quick second click must
-// not be undone by the answer to the first. Only another epoch (an undo, a link, another preset) overrules it.
+// not be undone by the answer to the first. Only another turn (a refusal) overrules it. The buttons stay as long as
+// the batch has the same shape: one that is replaced between press and release would lose the click.
 
 const editors = new WeakMap();
 
 export default function ({ data, parentElement, setStateValue }) {
-  const box = parentElement.querySelector(".rows");
   const known = editors.get(parentElement);
   const told = JSON.stringify(data.rows);
-  const waiting = known && known.epoch === data.epoch && known.waiting && known.waiting !== told;
-  if (waiting) return;
+  if (known) known.send = setStateValue;
+  if (known && known.turn === data.turn && known.waiting && known.waiting !== told) return;
   const marks = data.rows.map((row) => [...row]);
-  const state = { epoch: data.epoch, waiting: null };
-  editors.set(parentElement, state);
-  const focused = parentElement.activeElement?.dataset?.place ?? box.getRootNode().activeElement?.dataset?.place;
-  box.replaceChildren(
-    ...marks.map((row, s) => {
-      const line = document.createElement("div");
-      const name = document.createElement("span");
-      name.textContent = s;
-      line.append(name);
-      row.forEach((_, t) => line.append(token(s, t)));
-      return line;
-    }),
-  );
-  if (focused) box.querySelector(`[data-place="${focused}"]`)?.focus();
-
-  function token(s, t) {
-    const button = document.createElement("button");
-    button.dataset.place = `${s}.${t}`;
-    const show = () => {
-      const valid = marks[s][t] === "1";
-      button.setAttribute("aria-pressed", String(valid));
-      button.setAttribute("aria-label", `sequence ${s}, token ${t}: ${valid ? "valid" : "masked"}`);
-    };
-    show();
-    button.onclick = () => {
-      marks[s][t] = marks[s][t] === "1" ? "0" : "1";
-      show();
-      const rows = marks.map((row) => row.join(""));
-      editors.get(parentElement).waiting = JSON.stringify(rows);
-      setStateValue("rows", rows);
-    };
-    return button;
+  const same = known && marks.length === known.marks.length && marks.every((r, s) => r.length === known.marks[s].length);
+  if (same) {
+    Object.assign(known, { turn: data.turn, waiting: null, marks });
+    known.shows.forEach((show) => show());
+    return;
   }
-
+  const editor = { turn: data.turn, waiting: null, marks, send: setStateValue, shows: [] };
+  editors.set(parentElement, editor);
+  parentElement.querySelector(".rows").replaceChildren(...marks.map((row, s) => line(editor, s, row.length)));
   return () => editors.delete(parentElement);
+}
+
+function line(editor, s, length) {
+  const box = document.createElement("div");
+  const name = document.createElement("span");
+  name.textContent = s;
+  box.append(name, ...Array.from({ length }, (_, t) => token(editor, s, t)));
+  return box;
+}
+
+function token(editor, s, t) {
+  const button = document.createElement("button");
+  const show = () => {
+    const valid = editor.marks[s][t] === "1";
+    button.setAttribute("aria-pressed", String(valid));
+    button.setAttribute("aria-label", `sequence ${s}, token ${t}: ${valid ? "valid" : "masked"}`);
+  };
+  editor.shows.push(show);
+  show();
+  button.onclick = () => {
+    editor.marks[s][t] = editor.marks[s][t] === "1" ? "0" : "1";
+    show();
+    const rows = editor.marks.map((row) => row.join(""));
+    editor.waiting = JSON.stringify(rows);
+    editor.send("rows", rows);
+  };
+  return button;
 }
