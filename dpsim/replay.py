@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsim.collectives import REDUCE, Schedule, build, contributions
-from dpsim.timeline import COUNT, NONE, buckets
-from dpsim.trace import RECEIVE, Trace
+from dpsim.timeline import COUNT, NONE
+from dpsim.trace import ALL_REDUCE, RECEIVE, Trace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,7 +36,8 @@ class Arrival:
 @dataclass(frozen=True, eq=False)
 class AllReduce:
     """One all-reduce of a step: bucket (-2 for the count), micro-batch (-1 for the whole window), what the
-    ranks brought [R, E], its schedule and its arrivals in the schedule's order."""
+    ranks brought [R, E], its schedule and its arrivals in the schedule's order; `whole` are the events of one
+    that was measured as a whole, which has no arrivals."""
 
     micro_batch: int
     bucket: int
@@ -44,6 +45,7 @@ class AllReduce:
     schedule: Schedule
     brought: Floats
     arrivals: tuple[Arrival, ...]
+    whole: Ints
 
     def elements(self, chunk: int) -> slice:
         """Where a chunk lies in the flat gradient."""
@@ -64,7 +66,7 @@ def _counted(algorithm: str, world_size: int, elements: int) -> list[Ints]:
 def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
     """The all-reduces of one step in the order in which they ran."""
     scenario, events = trace.scenario, trace.events
-    made = buckets(scenario, step)
+    made = trace.buckets(step)
     each = scenario.buckets.sync_every_micro_batch
     windows = range(max(scenario.micro_batches)) if each else (NONE,)
     wanted = [(NONE, COUNT)] if trace.counted[step, 0] >= 0 else []
@@ -81,7 +83,8 @@ def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
         rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
         payloads = [trace.payload_of(e) for e in rows.tolist()]
         arrivals = _arrivals(_schedule(*key), _counted(*key), brought, rows, payloads)
-        told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals)))
+        whole = events.where(step=step, kind=ALL_REDUCE, micro_batch=k, bucket=b)
+        told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals), whole))
     return told
 
 

@@ -27,6 +27,7 @@ LAYERS = (
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline",),
     ("trace",),
+    ("size",),
     ("simulate", "comparison", "metrics", "replay"),
     ("__init__",),
     ("rounds", "contrast", "reduce_input", "app"),

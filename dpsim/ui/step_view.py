@@ -75,4 +75,3 @@ def _opening(identity: str, ids: tuple[str, ...], asked: str | None, errors: lis
         opened = (identity, asked if asked is not None and known else ids[0])
         st.session_state["opened"] = opened
     return opened[1]
-
