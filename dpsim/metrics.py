@@ -11,7 +11,7 @@ from dpsim.batch import global_batch
 from dpsim.network import busbw
 from dpsim.scenario import Scenario
 from dpsim.timeline import COUNT, TOKEN_BYTES
-from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, SCATTER, SEND, Trace
+from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, SCATTER, SEND, Trace
 
 Floats = NDArray[np.float64]
 
@@ -64,11 +64,12 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
     synced = synchronisations(trace, step)
     wait = np.sum([s.wait_s for s in synced], axis=0)
     sends = events.where(step=step, kind=SEND)
-    messages = sends[events.bucket[sends] != COUNT]
-    rank, size_sent = events.rank[messages], events.bytes[messages]
+    sends = sends[events.bucket[sends] != COUNT]
+    rank, size_sent = events.rank[sends], events.bytes[sends]
     sent = np.bincount(rank, weights=size_sent, minlength=size).astype(np.float64)
     whole = events.where(step=step, kind=ALL_REDUCE)
-    messages = np.concatenate([messages, whole[events.bucket[whole] != COUNT]])
+    messages = np.concatenate([events.where(step=step, kind=RECEIVE), whole])
+    messages = messages[events.bucket[messages] != COUNT]
     busy, moved = 0.0, 0.0
     for k, b in sorted({(int(events.micro_batch[i]), int(events.bucket[i])) for i in messages}):
         own = messages[(events.micro_batch[messages] == k)]

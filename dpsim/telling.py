@@ -97,7 +97,8 @@ class Teller:
             f"with {plural(total, 'token')}; {self.batch.valid_total} of them are valid."
         )
         title = "Before the step" if self.trace.steps == 1 else f"Before step {self.step + 1}"
-        moment = self.trace.step_window(self.step)[0]
+        scatter = self.events.where(step=self.step, kind=SCATTER)
+        moment = float(self.events.start_s[scatter].max())  # where ranks do not start together: the last one
         return self.beat("start", title, moment, sentence, [f"θ = {held}"], [])
 
     def scatter(self) -> Beat:

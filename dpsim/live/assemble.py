@@ -60,7 +60,7 @@ def _by_rank(results: list[Result], name: str) -> Floats:
 
 
 def _events(results: list[Result]) -> tuple[Events, list[list[float]]]:
-    """All events, in the order of a schedule's rows where they are messages, and what the receives brought."""
+    """All events, messages in the order of a schedule's rows, and what the receives brought."""
     zero = min(result["zero_ns"] for result in results)  # the start of step 0: who left its barrier first
     joined: dict[str, Any] = {
         name: np.concatenate([np.array(result["events"][name], np.int64) for result in results])
@@ -83,9 +83,9 @@ def _events(results: list[Result]) -> tuple[Events, list[list[float]]]:
 
 
 def _meet(columns: dict[str, Any]) -> None:
-    """Give both ends of a message its interval: from when both ranks had posted it to when it was taken in.
-
-    A rank that is ready early posts early and waits; that is waiting, and no part of the message.
+    """Let a receive start when both ranks had posted the message: a rank that is ready early posts early and
+    waits, which is waiting and no part of the message. A send stays what its sender saw: it may be done with
+    it, and go on, before the other rank has taken it in.
     """
     sends, receives = np.flatnonzero(columns["kind"] == SEND), np.flatnonzero(columns["kind"] == RECEIVE)
     # Both stand in the schedule's order within a step, and every message has its two ends.
@@ -94,6 +94,4 @@ def _meet(columns: dict[str, Any]) -> None:
     if not same or not np.array_equal(columns["rank"][sends], columns["peer"][receives]):
         raise LiveError("a message that was sent was not received: the ranks did not follow one schedule")
     begun = np.maximum(columns["start_s"][sends], columns["start_s"][receives])
-    for rows in (sends, receives):
-        columns["start_s"][rows] = begun
-    columns["end_s"][sends] = columns["end_s"][receives]
+    columns["start_s"][receives] = begun

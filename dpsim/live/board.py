@@ -1,4 +1,4 @@
-"""The board: a small shared file on which every rank says what it is doing, so that it is known after its death.
+"""The board: a small shared file on which every rank says what it does, so that it is known after its death.
 
 Writing to it is a copy of 24 bytes and no system call, so it may stand in the middle of what is measured.
 """

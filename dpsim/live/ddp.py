@@ -44,7 +44,11 @@ class Watch:
         self.where = Where(-1, -1, -1)
         self.seen: dict[int, tuple[str, ...]] = {}
 
-    def hook(self, _: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def hook(
+        self,
+        _: object,
+        bucket: dist.GradBucket,  # type: ignore[name-defined]
+    ) -> torch.futures.Future[torch.Tensor]:
         """What DistributedDataParallel calls with a full bucket."""
         number, where = bucket.index(), self.where
         self.seen[number] = tuple(

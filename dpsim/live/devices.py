@@ -13,7 +13,7 @@ from dpsim.live.job import DEVICES, DTYPES
 
 @dataclass(frozen=True)
 class Machine:
-    """What a rank's process finds: versions, cores, the names of the GPUs that torch can use, the backends."""
+    """What a rank's process finds: versions, cores, the names of the GPUs that torch can use, backends."""
 
     python: str
     torch: str

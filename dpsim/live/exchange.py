@@ -1,5 +1,7 @@
-"""Three ways to add vectors up over all ranks are in use; here are two: a schedule's messages, and the library's
-own all-reduce. The third, DistributedDataParallel, is in `dpsim.live.ddp`."""
+"""Two ways to add a vector up over all ranks: a schedule's messages, and the library's own all-reduce.
+
+The third way of a live run, DistributedDataParallel, is in `dpsim.live.ddp`.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ class Chunks:
 
     @staticmethod
     def _take(vector: torch.Tensor, message: Message, buffer: torch.Tensor) -> None:
-        parts = buffer.split([part.stop - part.start for part in message.parts])
+        parts = torch.split(buffer, message.lengths)
         for part, values in zip(message.parts, parts, strict=True):
             if message.adds:
                 vector[part] += values
@@ -77,7 +79,7 @@ class Chunks:
         start: Mark,
         end: Mark,
     ) -> None:
-        parts = values.split([part.stop - part.start for part in message.parts])
+        parts = torch.split(values, message.lengths)
         for chunk, part in zip(message.chunks, parts, strict=True):
             self._recorder.add(
                 kind,
@@ -101,10 +103,10 @@ def _swap(
     sends = [dist.isend(buffer, m.peer) for m, buffer in zip(turn.sends, out, strict=True)]
     taken = []
     for work in receives:
-        work.wait()
+        work.wait()  # type: ignore[union-attr] # None only outside of the group
         taken.append(mark())
     for work in sends:
-        work.wait()
+        work.wait()  # type: ignore[union-attr]
     return taken
 
 

@@ -52,10 +52,14 @@ def check_runs_live(scenario: Scenario, mode: str) -> None:
     whole("world_size", scenario.world_size, 1, MAX_RANKS)
     whole("steps", scenario.steps, 1, MAX_STEPS)
     check_size(scenario)
+    chosen, rules = scenario.optimizer, "in mode ddp, whose averages leave while backward goes on"
+    clips_first = chosen.clip_norm is not None and chosen.clip == "before"
+    if clips_first and scenario.buckets.sync_every_micro_batch:
+        rule = "must be after where buckets.sync_every_micro_batch is true: no rank knows its gradient before"
+        raise InputError("optimizer.clip", rule, chosen.clip)
     if mode != "ddp":
         return
-    chosen, rules = scenario.optimizer, "in mode ddp, whose averages leave while backward goes on"
-    if chosen.clip_norm is not None and chosen.clip == "before":
+    if clips_first:
         raise InputError("optimizer.clip", f"must be after {rules}", chosen.clip)
     if not scenario.buckets.overlap:
         raise InputError("buckets.overlap", f"must be true {rules}", False)

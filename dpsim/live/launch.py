@@ -7,8 +7,8 @@ import os
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,11 +21,11 @@ from dpsim.live.job import Job, check_runs_live
 from dpsim.live.pool import Pool, Process
 from dpsim.live.turns import turn
 from dpsim.live.watch import Limits, Progress, Watch
-from dpsim.scenario import Scenario
+from dpsim.scenario import Batch, Model, Scenario
 from dpsim.trace import Trace
 
-_pool = Pool()
-atexit.register(_pool.close)
+POOL = Pool()
+atexit.register(POOL.close)
 
 
 def switched_off() -> str | None:
@@ -49,30 +49,70 @@ def run_live(
 ) -> Trace:
     """Run every step of `scenario` on this machine, a process per rank; the measured trace.
 
-    `mode`: chunks, library or ddp; `dtype`: float64 (on a CPU the default) or float32; `devices`: auto, cpu or
-    cuda. `on_progress` hears of every stage, `cancel` ends the run when it is set. `deadline_s` bounds all of it
-    but the waiting for other runs, `stall_s` the time without a sign of life; `switches` are those of `Job`.
+    `mode`: chunks, library or ddp; `dtype`: float64 (the default on a CPU) or float32; `devices`: auto, cpu
+    or cuda. `on_progress` hears of every stage, `cancel` ends the run when it is set. `deadline_s` bounds all
+    of it but the waiting for other runs, `stall_s` the time without a sign of life; `switches` are `Job`'s.
     InputError where the scenario cannot run so, LiveError where the run fails.
     """
+    limits = Limits(deadline_s, stall_s, cancel or threading.Event())
+    say = on_progress or (lambda _: None)
+    done = carried_out(scenario, mode, dtype, devices, limits, say, **switches)
+    return assemble(scenario, done.results, described(done))
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that went through: on what, how, by which processes, and what each rank answered."""
+
+    machine: Machine
+    chosen: Choice
+    job: Job
+    process_ids: tuple[int, ...]
+    results: list[Result]
+
+    @property
+    def probe(self) -> dict[str, str]:
+        """What the backend's SUM and AVG turned out to be."""
+        found: dict[str, str] = self.results[0]["probe"]
+        return found
+
+
+def carried_out(
+    scenario: Scenario,
+    mode: str,
+    dtype: str | None,
+    devices: str,
+    limits: Limits,
+    say: Callable[[Progress], None],
+    **switches: bool,
+) -> Done:
+    """The same as `run_live`, as the ranks answered it."""
     if reason := switched_off():
         raise LiveError(reason)
     check_runs_live(scenario, mode)
-    number("deadline_s", deadline_s, 0, 3600, open_low=True)
-    limits = Limits(deadline_s, stall_s, cancel or threading.Event())
-    say = on_progress or (lambda _: None)
+    number("deadline_s", limits.deadline_s, 0, 3600, open_low=True)
     with turn(lambda place: _wait(place, limits, say)):
         watch = Watch(limits, say)
         try:
-            processes = _pool.take(scenario.world_size)
+            processes = POOL.take(scenario.world_size)
             machine = watch.until_ready(processes)
             chosen = choose(machine, devices, dtype, scenario.world_size)
             job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, **switches)
             results = _run(job, processes, watch)
         except BaseException:  # also an interrupt: nothing of a broken run may be met by the next one
-            _pool.close()
+            if not watch.refused:
+                POOL.close()
             raise
-        _pool.give_back()
-    return assemble(scenario, results, described(machine, chosen, job, processes, results))
+        POOL.give_back()
+        return Done(machine, chosen, job, tuple(p.pid for p in processes), results)
+
+
+def look() -> Done:
+    """What this machine has, found out by two ranks that run a step of next to nothing."""
+    scenario = Scenario(name="look", world_size=2, batch=Batch(lengths=(1, 1)), model=Model(kind="scalar"))
+    return carried_out(
+        scenario, "library", None, "auto", Limits(60.0, 10.0, threading.Event()), lambda _: None
+    )
 
 
 def _wait(place: int, limits: Limits, say: Callable[[Progress], None]) -> None:
@@ -94,20 +134,17 @@ def _run(job: Job, processes: list[Process], watch: Watch) -> list[Result]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def described(
-    machine: Machine, chosen: Choice, job: Job, processes: list[Process], results: list[Result]
-) -> dict[str, str]:
+def described(done: Done) -> dict[str, str]:
     """What a trace says of the machine and of how it ran there."""
-    probed = ", ".join(f"{name} {verdict}" for name, verdict in results[0]["probe"].items())
     return {
-        "hardware": f"{chosen.hardware} ({machine.machine})",
-        "versions": f"Python {machine.python}, torch {machine.torch}",
+        "hardware": f"{done.chosen.hardware} ({done.machine.machine})",
+        "versions": f"Python {done.machine.python}, torch {done.machine.torch}",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "process_ids": " ".join(str(process.pid) for process in processes),
-        "mode": job.mode,
-        "devices": " ".join(job.devices),
-        "backend": job.backend,
-        "dtype": job.dtype,
-        "probe": probed,
+        "process_ids": " ".join(map(str, done.process_ids)),
+        "mode": done.job.mode,
+        "devices": " ".join(done.job.devices),
+        "backend": done.job.backend,
+        "dtype": done.job.dtype,
+        "probe": ", ".join(f"{name} {verdict}" for name, verdict in done.probe.items()),
         "clock": "the host's monotonic clock, which all ranks share",
     }

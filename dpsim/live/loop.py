@@ -1,4 +1,4 @@
-"""The training loop of one rank: scatter, count, forward and backward, all-reduce, barrier, optimizer step."""
+"""The loop of one rank: scatter, count, forward and backward, all-reduce, barrier, optimizer step."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Loop:
         if self.job.broadcast:
             self.replica.take_from_rank_0()
         self.way = ways(self.job, self.rank, self.replica, self.recorder, self.board, self.exchange)
-        # torch sets much up when it is first used, and DistributedDataParallel makes its buckets anew after the
-        # first backward, in the second: neither belongs into what is measured.
+        # torch sets much up when it is first used, and DistributedDataParallel makes its buckets anew after
+        # the first backward, in the second forward: neither belongs into what is measured.
         for _ in range(2):
             self.step(0, warm_up=True)
         dist.barrier()
@@ -128,7 +128,7 @@ class Loop:
         return int(total.item())
 
     def table(self, counted: int) -> Reduction:
-        """The factors. Where they hold N, it is the count that has travelled, not one that this rank knows."""
+        """The factors. Where they hold N, it is the count that has travelled, not one that is known here."""
         seen = self.valid
         if counted >= 0:
             seen = np.zeros_like(self.valid)
@@ -137,8 +137,8 @@ class Loop:
         return reduction(self.scenario.reduction, seen, self.scenario.micro_batches)
 
     def barrier(self, t: int, micro_batch: int) -> None:
-        """Wait for all ranks. In chunks mode every message is this rank's own work, so the wait for the others
-        is a barrier of its own; elsewhere the library's all-reduce ends only when all have contributed."""
+        """Wait for all ranks. In chunks mode every message is this rank's own work, so the wait for others
+        is a barrier of its own; elsewhere an all-reduce ends only when all have contributed."""
         if self.job.mode == "chunks":
             self.board.post(self.rank, phases.BARRIER, t, micro_batch)
             passed = self.recorder.span(BARRIER, Where(t, micro_batch, NONE))

@@ -19,9 +19,14 @@ class Message:
     adds: bool
 
     @property
+    def lengths(self) -> list[int]:
+        """The length of every chunk."""
+        return [part.stop - part.start for part in self.parts]
+
+    @property
     def elements(self) -> int:
         """The length of the message."""
-        return sum(part.stop - part.start for part in self.parts)
+        return sum(self.lengths)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The ranks' processes, kept warm between runs: starting torch takes seconds, a run often a fraction of one."""
+"""The ranks' processes, kept warm between runs: starting torch takes seconds, a run a fraction of one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-import dpsim
-
-ROOT = Path(dpsim.__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]  # where the processes find dpsim, wherever they run
 IDLE_S = 240.0  # less than a process itself would wait, so that none is met on its way out
 
 Message = dict[str, Any]
@@ -96,16 +94,16 @@ class Pool:
     """Processes that wait for the next run. Only whoever holds the machine's turn may touch it."""
 
     def __init__(self) -> None:
-        self._processes: list[Process] = []
+        self.processes: list[Process] = []
         self._used = time.monotonic()
 
     def take(self, count: int) -> list[Process]:
         """`count` processes, those that are there first."""
-        if time.monotonic() - self._used > IDLE_S or any(p.code() is not None for p in self._processes):
+        if time.monotonic() - self._used > IDLE_S or any(p.code() is not None for p in self.processes):
             self.close()
-        while len(self._processes) < count:
-            self._processes.append(Process())
-        return self._processes[:count]
+        while len(self.processes) < count:
+            self.processes.append(Process())
+        return self.processes[:count]
 
     def give_back(self) -> None:
         """The run is over and all is well: they may wait for the next."""
@@ -113,5 +111,5 @@ class Pool:
 
     def close(self) -> None:
         """End every process."""
-        while self._processes:
-            self._processes.pop().end()
+        while self.processes:
+            self.processes.pop().end()

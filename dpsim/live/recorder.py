@@ -1,7 +1,7 @@
 """The clock and the record of one rank.
 
-A mark is a moment: nanoseconds of the host's monotonic clock, which all processes of a host share, or an event
-on a device's stream, tied to that clock when the run starts. It becomes a number only when the run is over.
+A mark is a moment: nanoseconds of the host's monotonic clock, which all processes of a host share, or an
+event on a device's stream, tied to that clock when the run starts. It becomes a number when the run is over.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Clock:
         return self._base[0] + round(since_ms * 1e6)
 
     def _event(self) -> Any:
-        event = torch.cuda.Event(enable_timing=True)
+        event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(torch.cuda.current_stream(self._device))
         return event
 

@@ -65,7 +65,7 @@ class Replica:
     def forward(
         self, model: nn.Module, given: Inputs, repeats: int, tick: Callable[[int], None]
     ) -> torch.Tensor:
-        """The loss sum by `model`, which may wrap the module, after as many passes as this rank is to make."""
+        """The loss sum by `model`, which may wrap the module, after as many passes as this rank makes."""
         for i in range(repeats - 1):
             self.module(*given)
             tick(i)

@@ -1,4 +1,4 @@
-"""From micro-batches to the gradient of a step: bucket by bucket over an exchange, or by DistributedDataParallel."""
+"""From micro-batches to a step's gradient: by buckets over an exchange, or by DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ByBuckets(_Passes):
         self.missing: list[int] = []
         self.syncing = False
         for i, parameter in enumerate(self.replica.parameters):
-            parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))
+            parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))  # type: ignore[no-untyped-call]
 
     def gradient(self, window: Window, barrier: Barrier) -> torch.Tensor:
         """The step's gradient [P], the same on every rank."""
@@ -115,7 +115,8 @@ class ByBuckets(_Passes):
         self.replica.forget_gradient()
         self.missing = [len(bucket.names) for bucket in self.made]
         loss.backward()  # type: ignore[no-untyped-call]
-        self.marks[-1] = self.recorder.clock.mark()
+        if not self.early:  # else a bucket is on its way from the moment it is full
+            self.marks[-1] = self.recorder.clock.mark()
         self.record_backward(self.window.step, self.k, start, self.marks, syncing=self.syncing)
 
     def _accumulated(self, i: int, parameter: torch.Tensor) -> None:
@@ -169,7 +170,7 @@ class ByDdp(_Passes):
         self.ddp.register_comm_hook(None, self.watch.hook)
         self.factor, self.watching = 0.0, False
         for i, parameter in enumerate(self.replica.parameters):
-            parameter.register_hook(partial(self._seen, i))
+            parameter.register_hook(partial(self._seen, i))  # type: ignore[no-untyped-call]
 
     def gradient(self, window: Window, barrier: Barrier) -> torch.Tensor:
         """The step's gradient [P], the same on every rank."""
@@ -193,7 +194,7 @@ class ByDdp(_Passes):
         if self.factor == 0:  # what is multiplied by zero cannot be divided out again
             self.sums[k] = flat(list(self.replica.gradients(loss)))
         self.watching = True
-        (loss * self.factor).backward()
+        (loss * self.factor).backward()  # type: ignore[no-untyped-call]
         self.watching = False
         end = self.recorder.clock.mark()
         self.record_backward(step, k, start, self.marks or [end], syncing=syncing)

@@ -56,6 +56,7 @@ class Watch:
         self._limits, self._say = limits, say
         self._end = time.monotonic() + limits.deadline_s
         self._said: Progress | None = None
+        self.refused = False  # whether every rank has turned the job down and waits for another
 
     def until_ready(self, processes: list[Process]) -> Machine:
         """Wait until every process has loaded torch; the machine as they find it."""
@@ -68,9 +69,7 @@ class Watch:
         """Wait until every rank has answered."""
         return self._answers(processes, "result", board, steps)
 
-    def _answers(
-        self, processes: list[Process], key: str, board: Board | None, steps: int
-    ) -> list[Message]:
+    def _answers(self, processes: list[Process], key: str, board: Board | None, steps: int) -> list[Message]:
         answers: dict[int, Message] = {}
         failures: dict[int, Message] = {}
         failed_at = alive_at = time.monotonic()
@@ -91,6 +90,8 @@ class Watch:
                 seen, alive_at = doing, now
             failed_at = failed_at if failures else now
             if failures and (now - failed_at > GRACE_S or len(failures) + len(answers) == len(processes)):
+                kinds = [failure["kind"] for failure in failures.values()]
+                self.refused = kinds == ["input"] * len(processes)
                 raise _blamed(failures, doing, processes)
             self._check_time(now, alive_at, doing, processes, answers)
             self._progress(doing, len(answers), len(processes), steps, starting=board is None)
@@ -119,9 +120,7 @@ class Watch:
             raise LiveError(f"the run was not done within {self._limits.deadline_s:g} s: {what}")
         raise LiveError(f"{what}: no rank gave a sign of life for {self._limits.stall_s:g} s")
 
-    def _progress(
-        self, doing: list[Activity], done: int, ranks: int, steps: int, *, starting: bool
-    ) -> None:
+    def _progress(self, doing: list[Activity], done: int, ranks: int, steps: int, *, starting: bool) -> None:
         first = min(doing)
         if starting:
             progress = Progress("starting", done, ranks)

@@ -1,8 +1,9 @@
-"""A rank: `python -m dpsim.live.worker` takes one job per line on standard input and answers on standard output.
+"""A rank: `python -m dpsim.live.worker` takes a job per line on standard input, and answers in lines.
 
-Nothing that comes in is ever run as code: a job is JSON that becomes a checked scenario. The process ends when
-its standard input does, which is when its parent does, however that happens. (The signal that Linux can send on a
-parent's death comes already when the *thread* ends that started the process: a server's threads come and go.)
+Nothing that comes in is ever run as code: a job is JSON that becomes a checked scenario. The process ends
+when its standard input does, which is when its parent does, however that happens. (The signal that Linux can
+send on a parent's death comes already when the thread ends that started the process, and a server's threads
+come and go.)
 """
 
 from __future__ import annotations
@@ -48,8 +49,10 @@ def main() -> None:
         try:
             _say(out, result=_work(line))
         except Exception as error:
-            _say(out, error=_explained(error))
-            return
+            failure = _explained(error)
+            _say(out, error=failure)
+            if failure["kind"] != "input":
+                return  # who knows what state this process is in
 
 
 def _read(lines: queue.Queue[str]) -> None:
@@ -101,13 +104,13 @@ def _work(line: str) -> dict[str, Any]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     size = job.scenario.world_size
-    store = dist.FileStore(str(folder / "store"), size)
+    store = dist.FileStore(str(folder / "store"), size)  # type: ignore[attr-defined]
     dist.init_process_group(job.backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
-    result = Loop(job, rank, board).run()
-    dist.destroy_process_group()
-    board.close()
-    _folder.clear()
-    return result
+    try:
+        return Loop(job, rank, board).run()
+    finally:
+        dist.destroy_process_group()
+        _folder.clear()
 
 
 def _explained(error: Exception) -> dict[str, Any]:
