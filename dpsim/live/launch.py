@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -94,16 +92,16 @@ def carried_out(
     with turn(lambda place: _wait(place, limits, say)):
         watch = Watch(limits, say)
         try:
-            processes = POOL.take(scenario.world_size)
+            processes, folder = POOL.take(scenario.world_size)
             machine = watch.until_ready(processes)
             chosen = choose(machine, devices, dtype, scenario.world_size)
             job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, **switches)
-            results = _run(job, processes, watch)
+            results = _run(job, processes, folder, watch)
         except BaseException:  # also an interrupt: nothing of a broken run may be met by the next one
             if not watch.refused:
                 POOL.close()
             raise
-        POOL.give_back()
+        POOL.give_back(folder)
         return Done(machine, chosen, job, tuple(p.pid for p in processes), results)
 
 
@@ -122,16 +120,12 @@ def _wait(place: int, limits: Limits, say: Callable[[Progress], None]) -> None:
         raise CancelledError("the run was cancelled while it waited for another one")
 
 
-def _run(job: Job, processes: list[Process], watch: Watch) -> list[Result]:
-    """Hand the job out and wait for every rank's result; the folder they meet in is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="dpsim-live-"))  # of mode 0700
-    try:
-        board = Board.made(folder / "board", len(processes))
-        for rank, process in enumerate(processes):
-            process.send(job.line(rank, folder))
-        return watch.until_done(processes, board, job.scenario.steps)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _run(job: Job, processes: list[Process], folder: Path, watch: Watch) -> list[Result]:
+    """Hand the job out and wait for every rank's result."""
+    board = Board.made(folder / "board", len(processes))
+    for rank, process in enumerate(processes):
+        process.send(job.line(rank, folder))
+    return watch.until_done(processes, board, job.scenario.steps)
 
 
 def described(done: Done) -> dict[str, str]:

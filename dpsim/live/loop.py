@@ -79,12 +79,13 @@ class Loop:
         self.kept.parameters.append(self.replica.vector())
         for t in range(self.scenario.steps):
             self.step(t)
+        ended = self.recorder.clock.host_mark()
         self.board.post(self.rank, phases.HANDING_IN)
         self.way.check()
         return {
             **self.kept.plain(),
             "zero_ns": zero,
-            "end_ns": self.recorder.clock.host_mark(),
+            "end_ns": ended,
             "events": self.recorder.columns(self.rank),
             "payloads": self.recorder.payloads(),
             "probe": probed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,22 +15,25 @@ from typing import IO, Any
 ROOT = Path(__file__).resolve().parents[2]  # where the processes find dpsim, wherever they run
 IDLE_S = 240.0  # less than a process itself would wait, so that none is met on its way out
 
+FOLDER = "DPSIM_LIVE_FOLDER"  # what a rank removes when its parent has died
+
 Message = dict[str, Any]
 
 
 class Process:
     """One rank's process: lines of JSON in and out, never blocking."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (it has no name, and lives as long as we do)
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        quiet = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+        mine = {"PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(folder), FOLDER: str(folder)}
+        alone = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}  # loopback, and a thread each
         self.popen = subprocess.Popen(
             [sys.executable, "-P", "-m", "dpsim.live.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
-            env=os.environ | quiet,
+            env=os.environ | mine | alone,
             start_new_session=True,  # Ctrl-C is the launcher's to handle
             bufsize=0,
         )
@@ -91,25 +95,33 @@ class Process:
 
 
 class Pool:
-    """Processes that wait for the next run. Only whoever holds the machine's turn may touch it."""
+    """Processes that wait for the next run, and the one folder of mode 0700 in which they and all libraries
+    that they load may write. Only whoever holds the machine's turn may touch it."""
 
     def __init__(self) -> None:
         self.processes: list[Process] = []
+        self.folder: Path | None = None
         self._used = time.monotonic()
 
-    def take(self, count: int) -> list[Process]:
-        """`count` processes, those that are there first."""
+    def take(self, count: int) -> tuple[list[Process], Path]:
+        """`count` processes, those that are there first, and a fresh folder for a run."""
         if time.monotonic() - self._used > IDLE_S or any(p.code() is not None for p in self.processes):
             self.close()
+        if self.folder is None:
+            self.folder = Path(tempfile.mkdtemp(prefix="dpsim-live-"))
         while len(self.processes) < count:
-            self.processes.append(Process())
-        return self.processes[:count]
+            self.processes.append(Process(self.folder))
+        return self.processes[:count], Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
 
-    def give_back(self) -> None:
-        """The run is over and all is well: they may wait for the next."""
+    def give_back(self, run: Path) -> None:
+        """The run is over and all is well: the processes may wait for the next."""
+        shutil.rmtree(run, ignore_errors=True)
         self._used = time.monotonic()
 
     def close(self) -> None:
-        """End every process."""
+        """End every process, and leave nothing of them."""
         while self.processes:
             self.processes.pop().end()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None

@@ -16,18 +16,16 @@ import shutil
 import sys
 import threading
 from datetime import timedelta
-from pathlib import Path
 from typing import IO, Any
 
 from dpsim.checks import InputError, shown
 from dpsim.live.board import JOINING, Board
 from dpsim.live.errors import LiveError
 from dpsim.live.job import from_line
+from dpsim.live.pool import FOLDER
 
 IDLE_S = 300.0  # how long a rank without a job stays
 TIMEOUT = timedelta(seconds=600)  # of one collective; the launcher's deadline is shorter
-
-_folder: list[Path] = []  # of the run in progress: it must not outlive us if our parent dies
 
 
 def main() -> None:
@@ -49,7 +47,7 @@ def main() -> None:
         try:
             _say(out, result=_work(line))
         except Exception as error:
-            failure = _explained(error)
+            failure = explanation(error)
             _say(out, error=failure)
             if failure["kind"] != "input":
                 return  # who knows what state this process is in
@@ -59,8 +57,8 @@ def _read(lines: queue.Queue[str]) -> None:
     """Pass lines on; at their end, end at once, whatever is going on."""
     for line in sys.stdin:
         lines.put(line)
-    for folder in _folder:
-        shutil.rmtree(folder, ignore_errors=True)
+    if FOLDER in os.environ:
+        shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
     os._exit(0)
 
 
@@ -98,7 +96,6 @@ def _work(line: str) -> dict[str, Any]:
 
     job, rank, folder = from_line(line)
     board = Board(folder / "board")
-    _folder[:] = [folder]
     board.post(rank, JOINING)
     device = torch.device(job.devices[rank])
     if device.type == "cuda":
@@ -110,10 +107,9 @@ def _work(line: str) -> dict[str, Any]:
         return Loop(job, rank, board).run()
     finally:
         dist.destroy_process_group()
-        _folder.clear()
 
 
-def _explained(error: Exception) -> dict[str, Any]:
+def explanation(error: Exception) -> dict[str, Any]:
     """An error as data; `kind` tells the launcher whom to believe when several ranks have one."""
     if isinstance(error, LiveError):
         return {"kind": "live", "text": error.rule}
