@@ -41,8 +41,10 @@ def test_live_answers_the_keys_of_simulate_and_where_it_ran(mode: str, capsys: C
 def test_live_takes_a_reduction(scheme: str, capsys: Capture) -> None:
     simulated = answer(capsys, "simulate", "empty-rank", "--reduction", scheme, "--steps", 2)
     found = answer(capsys, "live", "empty-rank", "--reduction", scheme, "--steps", 2, "--devices", "cpu")
-    for key in ("reduction", "gradient", "undefined", "parameters_after", "loss", "steps"):
+    for key in ("reduction", "undefined", "steps"):
         assert found[key] == simulated[key]
+    for key in ("gradient", "parameters_after", "loss"):
+        assert found[key] == pytest.approx(simulated[key], rel=1e-12)
 
 
 def test_live_saves_a_trace_that_opens_again_and_can_be_told(capsys: Capture, tmp_path: Path) -> None:

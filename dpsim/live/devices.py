@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpsim.checks import InputError, choice
+from dpsim.checks import InputError
 from dpsim.live.errors import LiveError
-from dpsim.live.job import DEVICES, DTYPES
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,6 @@ class Choice:
 
 def choose(machine: Machine, wanted: str, dtype: str | None, ranks: int) -> Choice:
     """Where `ranks` ranks run. `wanted` is auto, cpu or cuda; InputError where cuda is not to be had."""
-    choice("devices", wanted, DEVICES)
-    if dtype is not None:
-        choice("dtype", dtype, DTYPES)
     if not machine.gloo:
         raise LiveError("this torch has no Gloo, which the ranks talk over: install another build of torch")
     host = f"{ranks} CPU {'process' if ranks == 1 else 'processes'} on {machine.cores} cores, Gloo"

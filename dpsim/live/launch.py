@@ -5,17 +5,18 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpsim.checks import number
+from dpsim.checks import choice, number
 from dpsim.live.assemble import Result, assemble
 from dpsim.live.board import Board
 from dpsim.live.devices import Choice, Machine, choose
 from dpsim.live.errors import CancelledError, LiveError
-from dpsim.live.job import Job, check_runs_live
+from dpsim.live.job import DEVICES, DTYPES, Job, check_runs_live
 from dpsim.live.pool import Pool, Process
 from dpsim.live.turns import turn
 from dpsim.live.watch import Limits, Progress, Watch
@@ -88,19 +89,18 @@ def carried_out(
     if reason := switched_off():
         raise LiveError(reason)
     check_runs_live(scenario, mode)
+    choice("devices", devices, DEVICES)
+    choice("dtype", dtype or DTYPES[0], DTYPES)
     number("deadline_s", limits.deadline_s, 0, 3600, open_low=True)
     with turn(lambda place: _wait(place, limits, say)):
         watch = Watch(limits, say)
-        try:
+        with _ended_if_broken(watch):
             processes, folder = POOL.take(scenario.world_size)
             machine = watch.until_ready(processes)
-            chosen = choose(machine, devices, dtype, scenario.world_size)
-            job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, **switches)
+        chosen = choose(machine, devices, dtype, scenario.world_size)
+        job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, **switches)
+        with _ended_if_broken(watch):
             results = _run(job, processes, folder, watch)
-        except BaseException:  # also an interrupt: nothing of a broken run may be met by the next one
-            if not watch.refused:
-                POOL.close()
-            raise
         POOL.give_back(folder)
         return Done(machine, chosen, job, tuple(p.pid for p in processes), results)
 
@@ -111,6 +111,18 @@ def look() -> Done:
     return carried_out(
         scenario, "library", None, "auto", Limits(60.0, 10.0, threading.Event()), lambda _: None
     )
+
+
+@contextmanager
+def _ended_if_broken(watch: Watch) -> Iterator[None]:
+    """End every process when something goes wrong, an interrupt too: nothing of a broken run may be met by the
+    next one. Ranks that have merely turned a job down are as good as before."""
+    try:
+        yield
+    except BaseException:
+        if not watch.refused:
+            POOL.close()
+        raise
 
 
 def _wait(place: int, limits: Limits, say: Callable[[Progress], None]) -> None:
