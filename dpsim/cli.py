@@ -23,7 +23,7 @@ from dpsim.reduce_input import reduce_report
 from dpsim.report import live_report, trace_report
 from dpsim.scenario import COLLECTIVES, MAX_RANKS, MAX_STEPS, SCHEMES, Scenario
 from dpsim.simulate import simulate
-from dpsim.trace import MAX_EVENTS, Trace, save, to_perfetto
+from dpsim.trace import MAX_EVENTS, Trace, load, save, to_perfetto
 
 MAX_INPUT_BYTES = 50_000_000
 
@@ -172,10 +172,11 @@ def _presets(_: argparse.Namespace) -> Report:
 
 
 def _beats(args: argparse.Namespace) -> Report:
-    scenario = preset_or_file(args.scenario)
-    told = beats(simulate(scenario))
+    saved = args.scenario.endswith(".json")
+    trace = load(args.scenario) if saved else simulate(preset_or_file(args.scenario))
+    told = beats(trace)
     return {
-        "scenario": scenario.name,
+        "scenario": trace.scenario.name,
         "beats": [
             {
                 "id": b.id,
@@ -267,8 +268,8 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--perfetto", metavar="FILE", help="save the events for Chrome or Perfetto")
     command("devices", _devices, "what live runs have on this machine")
     command("presets", _presets, "the presets by name and title")
-    sub = command("beats", _beats, "a scenario's step told as text, beat by beat")
-    sub.add_argument("scenario", metavar="PRESET|FILE.toml")
+    sub = command("beats", _beats, "a step told as text, beat by beat")
+    sub.add_argument("scenario", metavar="PRESET|FILE.toml|TRACE.json")
     sub = command("app", _app, "start the app")
     sub.add_argument("--port", type=_number, default=8501)
     sub.add_argument("--address", default="localhost", help="where it listens")

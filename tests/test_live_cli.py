@@ -58,6 +58,7 @@ def test_live_saves_a_trace_that_opens_again_and_can_be_told(capsys: Capture, tm
     assert trace.parameters[1, 0].tolist() == found["parameters_after"]
     assert any(b.id == "allreduce.b0.r5" for b in beats(trace))
     assert perfetto.stat().st_size > 0
+    assert [b["id"] for b in answer(capsys, "beats", saved)["beats"]] == [b.id for b in beats(trace)]
 
 
 def test_live_on_another_number_of_ranks_where_the_scenario_can_take_it(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +19,11 @@ from dpsim.live.devices import Choice, Machine, choose
 from dpsim.live.errors import CancelledError, LiveError
 from dpsim.live.job import DEVICES, DTYPES, Job, check_runs_live
 from dpsim.live.pool import Pool, Process
-from dpsim.live.turns import turn
 from dpsim.live.watch import Limits, Progress, Watch
 from dpsim.scenario import Batch, Model, Scenario
 from dpsim.trace import Trace
+
+MAX_DEADLINE_S = 600.0  # what a rank's own collectives wait for each other
 
 POOL = Pool()
 atexit.register(POOL.close)
@@ -29,6 +31,8 @@ atexit.register(POOL.close)
 
 def switched_off() -> str | None:
     """Why no live run may be started on this machine; None where one may."""
+    if not sys.platform.startswith("linux"):
+        return "runs on this machine's devices need Linux so far"
     if os.environ.get("DPSIM_LIVE", "").lower() in ("off", "0", "no"):
         return "runs on this machine are switched off by its operator (DPSIM_LIVE=off)"
     return None
@@ -44,18 +48,19 @@ def run_live(
     cancel: threading.Event | None = None,
     deadline_s: float = 120.0,
     stall_s: float = 10.0,
-    **switches: bool,
+    broadcast: bool = True,
 ) -> Trace:
     """Run every step of `scenario` on this machine, a process per rank; the measured trace.
 
     `mode`: chunks, library or ddp; `dtype`: float64 (the default on a CPU) or float32; `devices`: auto, cpu
     or cuda. `on_progress` hears of every stage, `cancel` ends the run when it is set. `deadline_s` bounds all
-    of it but the waiting for other runs, `stall_s` the time without a sign of life; `switches` are `Job`'s.
+    of it but the waiting for other runs, `stall_s` the time without a sign of life. Without `broadcast` every
+    rank keeps its own start, to see that this breaks the replicas.
     InputError where the scenario cannot run so, LiveError where the run fails.
     """
     limits = Limits(deadline_s, stall_s, cancel or threading.Event())
     say = on_progress or (lambda _: None)
-    done = carried_out(scenario, mode, dtype, devices, limits, say, **switches)
+    done = carried_out(scenario, mode, dtype, devices, limits, say, broadcast=broadcast)
     return assemble(scenario, done.results, described(done))
 
 
@@ -83,22 +88,26 @@ def carried_out(
     devices: str,
     limits: Limits,
     say: Callable[[Progress], None],
-    **switches: bool,
+    *,
+    broadcast: bool = True,
+    record: bool = True,
 ) -> Done:
-    """The same as `run_live`, as the ranks answered it."""
+    """The same as `run_live`, as the ranks answered it. Without `record` they keep their parameters alone."""
     if reason := switched_off():
         raise LiveError(reason)
+    from dpsim.live.turns import turn  # not every system has its locks
+
     check_runs_live(scenario, mode)
     choice("devices", devices, DEVICES)
     choice("dtype", dtype or DTYPES[0], DTYPES)
-    number("deadline_s", limits.deadline_s, 0, 3600, open_low=True)
+    number("deadline_s", limits.deadline_s, 0, MAX_DEADLINE_S, open_low=True)
     with turn(lambda place: _wait(place, limits, say)):
         watch = Watch(limits, say)
         with _ended_if_broken(watch):
             processes, folder = POOL.take(scenario.world_size)
             machine = watch.until_ready(processes)
         chosen = choose(machine, devices, dtype, scenario.world_size)
-        job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, **switches)
+        job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, record, broadcast)
         with _ended_if_broken(watch):
             results = _run(job, processes, folder, watch)
         POOL.give_back(folder)
@@ -115,8 +124,8 @@ def look() -> Done:
 
 @contextmanager
 def _ended_if_broken(watch: Watch) -> Iterator[None]:
-    """End every process when something goes wrong, an interrupt too: nothing of a broken run may be met by the
-    next one. Ranks that have merely turned a job down are as good as before."""
+    """End every process when something goes wrong, an interrupt too: no run may meet what is left of another.
+    Ranks that have merely turned a job down are as good as before."""
     try:
         yield
     except BaseException:
