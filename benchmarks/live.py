@@ -2,7 +2,8 @@
 chunks against the library's all-reduce, a cold against a warm start.
 
 `python benchmarks/live.py` prints one Markdown table. Every ratio is against the baseline named in its row,
-measured in the same run, in turns; seconds are medians. Torch runs on CPU processes over Gloo.
+measured in the same run, in turns; a step is the best of all turns, other times are medians. Torch runs on CPU
+processes over Gloo. On a machine that is busy with something else the ratios say little.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dpsim.live.watch import Limits
 from dpsim.metrics import step_metrics
 from dpsim.scenario import Batch, Model, Optimizer, Scenario
 
-RANKS, STEPS, TURNS = 2, 40, 15
+RANKS, STEPS, TURNS = 2, 40, 11
 AIM_LOOP, AIM_COUNT, AIM_WARM_S = 1.05, 1.02, 1.0
 SIZES = (64, 512, 4096)  # elements of the gradient
 
@@ -66,7 +67,7 @@ def verdict(aim: str, reached: bool) -> str:
 def starts() -> list[Row]:
     """A run of two ranks whose processes have to be started, and one that finds them waiting."""
     cold, warm = [], []
-    for _ in range(3):
+    for _ in range(2):
         POOL.close()
         cold.append(taken(lambda: run_live(preset("accelerate-doc"), devices="cpu")))
         warm += [taken(lambda: run_live(preset("accelerate-doc"), devices="cpu")) for _ in range(3)]
@@ -111,8 +112,9 @@ def loops() -> list[Row]:
             rank.communicate(timeout=60)  # the end of its input ends it
 
     def row(what: str, ours: str, base: str, named: str, aim: float | None) -> Row:
-        a, b = median(times[ours]), median(times[base])
-        ratio = median(x / y for x, y in zip(times[ours], times[base], strict=True))
+        # The best of all turns: whatever else the machine does can only add to it.
+        a, b = min(times[ours]), min(times[base])
+        ratio = a / b
         wanted = "" if aim is None else verdict(f"at most {aim:g}", ratio <= aim)
         return what, f"{a * 1e3:.2f} ms a step", f"{named} {b * 1e3:.2f} ms", f"{ratio:.3f} times", wanted
 

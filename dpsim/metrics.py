@@ -74,7 +74,9 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
     for k, b in sorted({(int(events.micro_batch[i]), int(events.bucket[i])) for i in messages}):
         own = messages[(events.micro_batch[messages] == k)]
         own = own[events.bucket[own] == b]
-        busy += float(events.end_s[own].max() - events.start_s[own].min())
+        starts = events.start_s[own]
+        # A rank may enter an all-reduce early and wait in it: one measured as a whole starts with the last.
+        busy += float(events.end_s[own].max() - (starts.max() if len(whole) else starts.min()))
     if len(messages):
         micro = trace.scenario.micro_batches[0]
         windows = micro if trace.scenario.buckets.sync_every_micro_batch else 1

@@ -23,7 +23,7 @@ from command_line import Capture, answer, complaint
 from live_runs import needs_torch
 
 from dpsim.forms import preset
-from dpsim.live import turns
+from dpsim.live import pool, turns
 from dpsim.live.errors import CancelledError, LiveError
 from dpsim.live.launch import POOL, run_live
 from dpsim.live.watch import CAUSES, Progress, explained
@@ -202,6 +202,14 @@ def test_an_operator_can_switch_live_off(monkeypatch: pytest.MonkeyPatch, capsys
     found = answer(capsys, "devices")
     assert found["live"] is False
     assert "DPSIM_LIVE=off" in found["why"]
+
+
+def test_ranks_that_nobody_needs_any_more_end(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "IDLE_S", 0.5)
+    run_live(GUIDE, devices="cpu")
+    pids = [p.pid for p in POOL.processes]
+    assert not any(map(gone, pids))
+    assert within(5, lambda: all(map(gone, pids)) and POOL.processes == [])
 
 
 def test_one_run_at_a_time_the_others_hear_their_place_and_can_leave_the_queue(folders: Path) -> None:

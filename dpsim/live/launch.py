@@ -101,17 +101,16 @@ def carried_out(
     choice("devices", devices, DEVICES)
     choice("dtype", dtype or DTYPES[0], DTYPES)
     number("deadline_s", limits.deadline_s, 0, MAX_DEADLINE_S, open_low=True)
-    with turn(lambda place: _wait(place, limits, say)):
-        watch = Watch(limits, say)
-        with _ended_if_broken(watch):
-            processes, folder = POOL.take(scenario.world_size)
-            machine = watch.until_ready(processes)
+    watch = Watch(limits, say)
+    with turn(lambda place: _wait(place, limits, say)), _ranks(scenario.world_size, watch) as (ranks, folder):
+        machine = watch.until_ready(ranks)
         chosen = choose(machine, devices, dtype, scenario.world_size)
         job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, record, broadcast)
-        with _ended_if_broken(watch):
-            results = _run(job, processes, folder, watch)
-        POOL.give_back(folder)
-        return Done(machine, chosen, job, tuple(p.pid for p in processes), results)
+        board = Board.made(folder / "board", len(ranks))
+        for rank, process in enumerate(ranks):
+            process.send(job.line(rank, folder))
+        results = watch.until_done(ranks, board, scenario.steps)
+    return Done(machine, chosen, job, tuple(process.pid for process in ranks), results)
 
 
 def look() -> Done:
@@ -123,15 +122,17 @@ def look() -> Done:
 
 
 @contextmanager
-def _ended_if_broken(watch: Watch) -> Iterator[None]:
-    """End every process when something goes wrong, an interrupt too: no run may meet what is left of another.
-    Ranks that have merely turned a job down are as good as before."""
+def _ranks(count: int, watch: Watch) -> Iterator[tuple[list[Process], Path]]:
+    """The processes and the folder of a run. Unless all of them wait for a job when it ends, however it does,
+    they are killed: no run may meet what is left of another."""
+    watch.starts()
     try:
-        yield
-    except BaseException:
-        if not watch.refused:
+        yield POOL.take(count)
+    finally:
+        if watch.waiting:
+            POOL.give_back()
+        else:
             POOL.close()
-        raise
 
 
 def _wait(place: int, limits: Limits, say: Callable[[Progress], None]) -> None:
@@ -139,14 +140,6 @@ def _wait(place: int, limits: Limits, say: Callable[[Progress], None]) -> None:
     say(Progress("queued", place, place))
     if limits.cancel.is_set():
         raise CancelledError("the run was cancelled while it waited for another one")
-
-
-def _run(job: Job, processes: list[Process], folder: Path, watch: Watch) -> list[Result]:
-    """Hand the job out and wait for every rank's result."""
-    board = Board.made(folder / "board", len(processes))
-    for rank, process in enumerate(processes):
-        process.send(job.line(rank, folder))
-    return watch.until_done(processes, board, job.scenario.steps)
 
 
 def described(done: Done) -> dict[str, str]:

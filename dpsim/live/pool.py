@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[2]  # where the processes find dpsim, wherever they run
-IDLE_S = 240.0  # less than a process itself would wait, so that none is met on its way out
+IDLE_S = 240.0  # how long processes wait for a run
 
 FOLDER = "DPSIM_LIVE_FOLDER"  # what a rank removes when its parent has died
 
@@ -100,28 +100,43 @@ class Pool:
 
     def __init__(self) -> None:
         self.processes: list[Process] = []
-        self.folder: Path | None = None
-        self._used = time.monotonic()
+        self._folder: Path | None = None
+        self._idle: threading.Timer | None = None
+        self._change = threading.RLock()  # between whoever has the turn and the timer
 
     def take(self, count: int) -> tuple[list[Process], Path]:
         """`count` processes, those that are there first, and a fresh folder for a run."""
-        if time.monotonic() - self._used > IDLE_S or any(p.code() is not None for p in self.processes):
-            self.close()
-        if self.folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix="dpsim-live-"))
-        while len(self.processes) < count:
-            self.processes.append(Process(self.folder))
-        return self.processes[:count], Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
+        with self._change:
+            if self._idle is not None:
+                self._idle.cancel()
+                self._idle = None
+            if any(process.code() is not None for process in self.processes):
+                self.close()
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="dpsim-live-"))
+            while len(self.processes) < count:
+                self.processes.append(Process(self._folder))
+            return self.processes[:count], Path(tempfile.mkdtemp(prefix="run-", dir=self._folder))
 
-    def give_back(self, run: Path) -> None:
-        """The run is over and all is well: the processes may wait for the next."""
-        shutil.rmtree(run, ignore_errors=True)
-        self._used = time.monotonic()
+    def give_back(self) -> None:
+        """The run is over and all is well: the processes may wait for the next, but not for ever."""
+        with self._change:
+            for run in self._folder.glob("run-*") if self._folder else ():
+                shutil.rmtree(run, ignore_errors=True)
+            self._idle = threading.Timer(IDLE_S, self._end_idle)
+            self._idle.daemon = True
+            self._idle.start()
+
+    def _end_idle(self) -> None:
+        with self._change:
+            if self._idle is threading.current_thread():  # nobody has taken them meanwhile
+                self.close()
 
     def close(self) -> None:
         """End every process, and leave nothing of them."""
-        while self.processes:
-            self.processes.pop().end()
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = None
+        with self._change:
+            while self.processes:
+                self.processes.pop().end()
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None

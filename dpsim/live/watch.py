@@ -54,20 +54,28 @@ class Watch:
 
     def __init__(self, limits: Limits, say: Callable[[Progress], None]) -> None:
         self._limits, self._say = limits, say
-        self._end = time.monotonic() + limits.deadline_s
+        self._end = 0.0
         self._said: Progress | None = None
-        self.refused = False  # whether every rank has turned the job down and waits for another
+        self.waiting = False  # whether every rank is known to wait for a job
+
+    def starts(self) -> None:
+        """From now on the deadline counts."""
+        self._end = time.monotonic() + self._limits.deadline_s
 
     def until_ready(self, processes: list[Process]) -> Machine:
         """Wait until every process has loaded torch; the machine as they find it."""
         fresh = [p for p in processes if p.ready is None]
         for process, ready in zip(fresh, self._answers(fresh, "ready", None, 0), strict=True):
             process.ready = ready
+        self.waiting = True
         return Machine.of(processes[0].ready or {})
 
     def until_done(self, processes: list[Process], board: Board, steps: int) -> list[Message]:
         """Wait until every rank has answered."""
-        return self._answers(processes, "result", board, steps)
+        self.waiting = False
+        results = self._answers(processes, "result", board, steps)
+        self.waiting = True
+        return results
 
     def _answers(self, processes: list[Process], key: str, board: Board | None, steps: int) -> list[Message]:
         answers: dict[int, Message] = {}
@@ -91,7 +99,7 @@ class Watch:
             failed_at = failed_at if failures else now
             if failures and (now - failed_at > GRACE_S or len(failures) + len(answers) == len(processes)):
                 kinds = [failure["kind"] for failure in failures.values()]
-                self.refused = kinds == ["input"] * len(processes)
+                self.waiting = kinds == ["input"] * len(processes)  # all have turned it down
                 raise _blamed(failures, doing, processes)
             self._check_time(now, alive_at, doing, processes, answers)
             self._progress(doing, len(answers), len(processes), steps, starting=board is None)

@@ -24,7 +24,6 @@ from dpsim.live.errors import LiveError
 from dpsim.live.job import from_line
 from dpsim.live.pool import FOLDER
 
-IDLE_S = 300.0  # how long a rank without a job stays
 TIMEOUT = timedelta(seconds=600)  # of one collective; the launcher's deadline is shorter
 
 
@@ -40,10 +39,7 @@ def main() -> None:
         _say(out, error={"kind": "torch", "text": f"{type(error).__name__}: {error}"})
         return
     while True:
-        try:
-            line = lines.get(timeout=IDLE_S)
-        except queue.Empty:
-            return
+        line = lines.get()
         try:
             _say(out, result=_work(line))
         except Exception as error:

@@ -19,7 +19,7 @@ from dpsim.contrast import contrast
 from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.replay import AllReduce, Arrival, all_reduces
 from dpsim.scenario import MASKED
-from dpsim.timeline import COUNT, buckets
+from dpsim.timeline import COUNT
 from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
 from dpsim.wording import MINUS, duration, number, plural, short, tiny
 
@@ -138,7 +138,7 @@ def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
         "late": _late(measured),
         "total": f"N = {trace.valid_tokens[step].sum()}" if trace.counted[step, 0] >= 0 else "",
         "groups": [_group(trace, step, part, times) for part in all_reduces(trace, step)],
-        "buckets": [" ".join(b.names) for b in buckets(trace.scenario, step)],
+        "buckets": [" ".join(b.names) for b in trace.buckets(step)],
         "compare": [vars(line) for line in contrast(trace, step, comparison)],
     }
 
