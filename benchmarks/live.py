@@ -2,8 +2,8 @@
 chunks against the library's all-reduce, a cold against a warm start.
 
 `python benchmarks/live.py` prints one Markdown table. Every ratio is against the baseline named in its row,
-measured in the same run, in turns; a step is the best of all turns, other times are medians. Torch runs on CPU
-processes over Gloo. On a machine that is busy with something else the ratios say little.
+measured in the same run, in turns; a step is the best of all turns, other times are medians. Torch runs on
+CPU processes over Gloo. On a machine that is busy with something else the ratios say little.
 """
 
 from __future__ import annotations
