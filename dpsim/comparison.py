@@ -66,6 +66,15 @@ def compare(scenario: Scenario) -> Comparison:
     return Comparison(reference, schemes, chosen)
 
 
+def drift(ways: Comparison, name: str) -> tuple[float | None, ...]:
+    """How far the parameters of a scheme are from those of one device before each step and after the last
+    [T + 1]: relative L2 error; None where it is undefined."""
+    own, right = ways.schemes[name], ways.one_device
+    if own.undefined and own.gradient[0] is None:
+        return (None,) * len(own.parameters)
+    return tuple(relative_l2_error(a, b) for a, b in zip(own.parameters, right.parameters, strict=True))
+
+
 def _one_device(scenario: Scenario, batch: GlobalBatch) -> Outcome:
     """One device, the whole batch in one pass, the mean over its valid tokens."""
     parameters = [initial_parameters(scenario)]

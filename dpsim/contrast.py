@@ -70,7 +70,9 @@ def _error(outcome: Outcome, step: int) -> str:
 
 def _first_sums(trace: Trace, step: int) -> list[float] | None:
     """The first element of every rank's gradient sum, while all trajectories are still at their start."""
-    few = trace.scenario.world_size <= WRITTEN_OUT
+    chosen = trace.scenario.optimizer
+    clipped = chosen.clip == "before" and chosen.clip_norm is not None  # then a share is no longer its S / n
+    few = trace.scenario.world_size <= WRITTEN_OUT and not clipped
     return trace.gradient_sums[step, :, :, 0].sum(axis=1).tolist() if few and step == 0 else None
 
 

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from importlib import resources
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -29,9 +30,11 @@ PARTS: dict[str, type] = {
 TEACHING_ORDER = (
     "first-screen",
     "chapter-19-2",
+    "two-and-eight",
     "accelerate-doc",
     "empty-rank",
     "accumulation",
+    "next-token",
     "overlap",
     "collective-ring",
     "collective-tree",
@@ -166,16 +169,26 @@ def _scenarios() -> Any:
     return resources.files("dpsim") / "content" / "scenarios"
 
 
+@cache
+def _preset_names() -> tuple[str, ...]:
+    names = sorted(f.name.removesuffix(".toml") for f in _scenarios().iterdir())
+    return tuple(sorted(names, key=lambda n: TEACHING_ORDER.index(n) if n in TEACHING_ORDER else len(names)))
+
+
 def preset_names() -> list[str]:
     """The names of the presets, in the order in which one would teach them."""
-    names = sorted(f.name.removesuffix(".toml") for f in _scenarios().iterdir())
-    return sorted(names, key=lambda n: TEACHING_ORDER.index(n) if n in TEACHING_ORDER else len(names))
+    return list(_preset_names())
+
+
+@cache
+def _preset(name: str) -> Scenario:
+    return from_toml((_scenarios() / f"{name}.toml").read_text("utf-8"))
 
 
 def preset(name: str) -> Scenario:
     """The preset called `name`."""
     choice("preset", name, preset_names())
-    return from_toml((_scenarios() / f"{name}.toml").read_text("utf-8"))
+    return _preset(name)
 
 
 def preset_or_file(name: str) -> Scenario:

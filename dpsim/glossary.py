@@ -1,11 +1,11 @@
-"""The glossary: what a term means, and where terms stand in a text, so that they can be explained in place."""
+"""The glossary: what a term means, and where terms stand in a text, to be explained in place."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 
@@ -36,11 +36,12 @@ def _forms() -> tuple[re.Pattern[str], dict[str, Term]]:
     return re.compile(pattern, re.IGNORECASE), forms
 
 
-def terms_in(text: str) -> list[tuple[int, int, Term]]:
+@lru_cache(maxsize=8192)
+def terms_in(text: str) -> tuple[tuple[int, int, Term], ...]:
     """Start, end and term of the first occurrence of every term in `text`, in order."""
     pattern, forms = _forms()
     found: dict[str, tuple[int, int, Term]] = {}
     for match in pattern.finditer(text):
         term = forms[match.group().lower()]
         found.setdefault(term.name, (match.start(), match.end(), term))
-    return sorted(found.values(), key=lambda place: place[0])
+    return tuple(sorted(found.values(), key=lambda place: place[0]))

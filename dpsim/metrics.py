@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 class StepMetrics:
     """One step, in seconds and bytes; arrays are per rank [R].
 
-    For every rank scatter + count + compute + wait + exposed communication + optimizer = step time.
+    For every rank scatter + count + compute + wait + exposed communication + optimizer = step time; in a
+    step that was measured there is also the little time between its events.
     `straggler` is the rank that does not wait, None where all arrive together. `communication_s` is the time
     from the first to the last message of each bucket, `algbw` the gradient's bytes over it; `bytes_sent` are
     those of the gradient, without the count's, None where all-reduces were measured as a whole. What one

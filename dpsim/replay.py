@@ -11,7 +11,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsim.collectives import REDUCE, Schedule, build, contributions
+from dpsim.checks import InputError
+from dpsim.collectives import REDUCE, Schedule, build, contributions, unseen
 from dpsim.timeline import COUNT, NONE
 from dpsim.trace import ALL_REDUCE, RECEIVE, Trace
 
@@ -37,7 +38,7 @@ class Arrival:
 class AllReduce:
     """One all-reduce of a step: bucket (-2 for the count), micro-batch (-1 for the whole window), what the
     ranks brought [R, E], its schedule and its arrivals in the schedule's order; `whole` are the events of one
-    that was measured as a whole, which has no arrivals."""
+    that was measured as a whole, rank by rank, which has no arrivals."""
 
     micro_batch: int
     bucket: int
@@ -79,13 +80,55 @@ def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
             start = made[b].start
             window = trace.scaled[step, :, k] if each else trace.scaled[step].sum(axis=1)
             brought = window[:, made[b].start : made[b].stop]
+        whole = events.where(step=step, kind=ALL_REDUCE, micro_batch=k, bucket=b)
+        if len(whole):
+            schedule = unseen(scenario.world_size, brought.shape[1])
+            told.append(AllReduce(k, b, start, schedule, brought, (), whole))
+            continue
         key = (scenario.collective, scenario.world_size, brought.shape[1])
         rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
         payloads = [trace.payload_of(e) for e in rows.tolist()]
         arrivals = _arrivals(_schedule(*key), _counted(*key), brought, rows, payloads)
-        whole = events.where(step=step, kind=ALL_REDUCE, micro_batch=k, bucket=b)
         told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals), whole))
     return told
+
+
+def check_replayable(trace: Trace) -> Trace:
+    """`trace`, if its receives follow its scenario's schedules row by row, or an all-reduce that was measured
+    as a whole has one event a rank and no receives; a file may claim anything."""
+    scenario, events = trace.scenario, trace.events
+    each = scenario.buckets.sync_every_micro_batch
+    windows = range(max(scenario.micro_batches)) if each else (NONE,)
+    for step in range(trace.steps):
+        wanted = {(NONE, COUNT): 1} if trace.counted[step, 0] >= 0 else {}
+        wanted |= {
+            (k, b): part.stop - part.start for k in windows for b, part in enumerate(trace.buckets(step))
+        }
+        for (k, b), elements in wanted.items():
+            schedule = _schedule(scenario.collective, scenario.world_size, elements)
+            whole = events.where(step=step, kind=ALL_REDUCE, micro_batch=k, bucket=b)
+            if len(whole):
+                schedule = unseen(scenario.world_size, elements)
+                if not np.array_equal(events.rank[whole], np.arange(scenario.world_size)):
+                    rule = f"must have one all_reduce a rank, in order, of bucket {b} in step {step}"
+                    raise InputError("trace.events", rule, events.rank[whole].tolist())
+            rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
+            number = events.receive_number[rows]
+            starts = np.where(number > 0, trace.payload_stops[number - 1], 0)
+            fits = len(rows) == len(schedule.round) and all(
+                np.array_equal(found, right)
+                for found, right in (
+                    (events.rank[rows], schedule.destination),
+                    (events.peer[rows], schedule.source),
+                    (events.chunk[rows], schedule.chunk),
+                    (events.round[rows], schedule.round),
+                    (trace.payload_stops[number] - starts, schedule.chunk_elements[schedule.chunk]),
+                )
+            )
+            if not fits:
+                rule = f"must follow the {scenario.collective} of bucket {b} in step {step}, row by row"
+                raise InputError("trace.events", rule, f"{len(rows)} receives")
+    return trace
 
 
 def _arrivals(

@@ -112,8 +112,9 @@ class Scenario:
             if shape != self.micro_batches:
                 rule = f"must have {list(self.micro_batches)} micro-batches on the ranks"
                 raise InputError("model.gradient_sums", rule, list(shape))
-            if batch.lengths is None:
-                raise InputError("batch.lengths", "is needed for the model 'given'", None)
+            if batch.sequences is not None:
+                rule = "must be left out under the model 'given', whose sequences are typed in"
+                raise InputError("batch.sequences", rule, batch.sequences)
             if batch.shard == "strided" and batch.count % self.world_size:
                 rule = "must not repeat sequences under the model 'given'"
                 raise InputError("batch.shard", rule, batch.shard)

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -25,11 +26,11 @@ from dpsim.ui.stage.payload import stage_data
 HOSTILE = "</script><script>alert(1)</script><!-- & \u2028"
 
 
-def page_of(title: str) -> str:
+def page_of(title: str, **more: Any) -> str:
     scenario = replace(preset("first-screen"), title=title.replace("\u2028", ""))
     trace, ways = simulate(scenario), compare(scenario)
     told = beats(trace, ways)
-    return offline_page(stage_data(trace, told, ways, told[0].id), told)
+    return offline_page(stage_data(trace, told, ways, told[0].id) | more, told)
 
 
 def test_its_policy_lets_only_its_own_script_run() -> None:
@@ -100,3 +101,30 @@ def test_it_plays_from_disk_and_reads_with_javascript_off(chromium: Browser, tmp
     assert "All 4 replicas take the same step" in page.inner_text("body")
     assert page.locator(".stage").is_hidden()
     silent.close()
+
+
+@pytest.mark.browser
+def test_numbers_terms_and_the_blank_screen_work_from_disk(chromium: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "stage.html"
+    file.write_text(page_of("Plain", present=True), "utf-8")
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    page, wrong = context.new_page(), []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text))
+    page.goto(file.as_uri())
+    page.keyboard.press("End")
+    page.locator(".card .numbers span").first.click()
+    panel = page.get_by_role("dialog")
+    expect(panel).to_contain_text("0.5 − 0.1 × 0.625 = 0.4375")
+    panel.get_by_role("button", name="Chunk 0 on rank 0, All-gather, round 1 of 3").click()
+    expect(panel).to_contain_text("10, kept as it came")
+    page.keyboard.press("Escape")
+    page.locator(".sentence .term").first.hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("A rank's own complete copy")
+    page.keyboard.press(".")
+    expect(page.locator(".blank")).to_be_visible()
+    page.keyboard.press("PageUp")
+    expect(page.locator(".blank")).to_be_hidden()
+    expect(page.locator(".say h2")).to_have_text("Optimizer step")
+    assert wrong == []
+    context.close()

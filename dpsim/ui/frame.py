@@ -1,21 +1,91 @@
-"""What every page shares: the icon and the few rules of style that Streamlit's theme cannot say."""
+"""What every page shares: the icon, the presenter's view, and the few rules that no theme can say."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 ICON = str(Path(__file__).parent / "icon.png")
 
-# Streamlit's empty header would lie over the first line of the page and swallow clicks there.
+# Streamlit's captions, and white on the dark theme's primary colour, are too faint.
+# A term says what it means at the foot of the window: never cut off, wherever the word stands.
 STYLE = """<style>
-.stMainBlockContainer { padding: 1rem clamp(1rem, 3vw, 3rem) 2rem; }
+.stAppHeader { height: 2.75rem; min-height: 2.75rem; }
+.stMainBlockContainer { padding: 3.25rem clamp(1rem, 3vw, 3rem) 2rem; }
 .st-key-title .stText { font-size: 1.5rem; font-weight: 600; line-height: 1.25; white-space: normal; }
-.stAppHeader { background: none; left: auto; width: 4rem; }
+.stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
+.stApp button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
+abbr.term { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; border-radius: 3px; }
+abbr.term:focus-visible { outline: 3px solid var(--st-primary-color, #0b5cad); }
+abbr.term:is(:hover, :focus)::after {
+  content: attr(data-says); position: fixed; left: 50%; bottom: 1rem; transform: translateX(-50%);
+  z-index: 999999; width: max-content; max-width: min(92vw, 42rem);
+  padding: 0.7rem 1rem; border-radius: 10px; cursor: auto;
+  background: #1b2130; color: #ffffff; font-size: 1rem; font-weight: 400; line-height: 1.4; text-align: left;
+  box-shadow: 0 4px 24px #0006; border: 1px solid #ffffff40; pointer-events: none;
+}
+</style>"""
+
+# The presenter's view: the stage, and one quiet way back.
+ALONE = """<style>
+.stAppHeader, [data-testid="stSidebar"] { display: none; }
+.stMainBlockContainer { padding: 1.75rem 1rem 0; }
+.st-key-leave { position: fixed; right: 0.5rem; top: 0.1rem; z-index: 100; width: auto; }
+.st-key-leave button { min-height: 0; padding: 0 0.6rem; }
+.st-key-leave p { font-size: 0.8rem; }
 </style>"""
 
 
-def frame() -> None:
-    """Apply the frame; call it first on every page."""
+def navigation() -> StreamlitPage:
+    """The page list; gives the page that was asked for."""
+    st.set_page_config(page_title="dpsim: one data-parallel step", page_icon=ICON, layout="wide")
+    st.session_state["begun"] = True
+    pages = [
+        st.Page("pages/step.py", title="One step", default=True),
+        st.Page("pages/lab.py", title="Lab", url_path="lab"),
+        st.Page("pages/lesson.py", title="Lessons", url_path="lesson"),
+    ]
+    return st.navigation(pages, position="top")
+
+
+def frame(place: str) -> bool:
+    """Apply the frame; call it first on every page. Whether this page was not the one shown before."""
+    if not st.session_state.pop("begun", False):
+        # A fresh server whose first visitor asks for a page of pages/ runs that page without app.py, until
+        # somebody has called st.navigation: from then on app.py comes first.
+        navigation()
+        st.rerun()
     st.html(STYLE)
+    arrived = st.session_state.get("place") != place
+    st.session_state["place"] = place
+    return arrived
+
+
+def presenting() -> bool:
+    """Whether the link asks for the presenter's view; then the page's chrome is gone but for the way back."""
+    if st.query_params.get("present") != "1":
+        return False
+    st.html(ALONE)
+    st.button("Leave the presenter's view", key="leave", type="tertiary", on_click=_leave)
+    return True
+
+
+def present_button() -> None:
+    """The toggle into the presenter's view."""
+    st.button(
+        "Present",
+        key="present",
+        icon=":material/slideshow:",
+        on_click=_enter,
+        help="A large stage for the projector, stepped by a remote",
+    )
+
+
+def _enter() -> None:
+    st.query_params["present"] = "1"
+
+
+def _leave() -> None:
+    del st.query_params["present"]

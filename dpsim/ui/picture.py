@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import streamlit as st
 
 from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError
-from dpsim.comparison import compare
+from dpsim.comparison import Comparison, compare
 from dpsim.forms import from_query
 from dpsim.scenario import Scenario, check_app_bounds
 from dpsim.simulate import simulate
+from dpsim.trace import Trace
 from dpsim.ui.stage import stage
 from dpsim.ui.stage.payload import Data, stage_data
 from dpsim.ui.text import beats_markdown
 
 MAX_BEATS = 1000
+
+Picture = tuple[Data, str, tuple[str, ...]]
 
 
 def check_shown(scenario: Scenario) -> Scenario:
@@ -26,12 +31,20 @@ def check_shown(scenario: Scenario) -> Scenario:
     return scenario
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def picture(query: str) -> tuple[Data, str, tuple[str, ...]]:
-    """The stage's data for the scenario in `query`, its beats as Markdown, and their ids."""
+@lru_cache(maxsize=64)
+def run_of(query: str) -> tuple[Trace, Comparison]:
+    """The trace of the scenario in `query`, and every reduction beside one device."""
     scenario = from_query(query)
-    trace = simulate(scenario)
-    ways = compare(scenario)
+    return simulate(scenario), compare(scenario)
+
+
+@lru_cache(maxsize=64)
+def picture(query: str) -> Picture:
+    """The stage's data for the scenario in `query`, its beats as Markdown, and their ids.
+
+    Whoever looks gets the same object: it is only read. (`st.cache_data` would copy it for everyone.)
+    """
+    trace, ways = run_of(query)
     told = beats(trace, ways)
     data = stage_data(trace, told, ways, told[0].id)
     return data, beats_markdown(told), tuple(b.id for b in told)

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl
+
 import streamlit as st
 
-from dpsim.checks import InputError, choice
+from dpsim.checks import InputError, choice, whole
+from dpsim.edits import with_world_size
 from dpsim.forms import from_query, preset, preset_names, to_query
-from dpsim.scenario import Scenario
+from dpsim.scenario import APP_RANKS, Scenario
 from dpsim.ui.downloads import take_along
-from dpsim.ui.frame import frame
+from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.picture import check_shown, picture, play
 from dpsim.ui.text import literal
 
+LEAST = {"name": "x", "batch.sequences": "1"}  # a scenario needs a name and a batch
 OPENING = "first-screen"
-NOT_OF_THE_SCENARIO = ("preset", "beat", "embed", "embed_options")
+NOT_OF_THE_SCENARIO = ("preset", "beat", "present", "embed", "embed_options")
 
 
 def chosen_scenario(name: str, query: dict[str, str]) -> Scenario:
     """The preset called `name`, with what the link says on top."""
     keys = {k: v for k, v in query.items() if k not in NOT_OF_THE_SCENARIO}
     alone = "preset" not in query and "name" in keys  # a whole scenario in the link needs nothing below it
-    return check_shown(from_query(keys, base=None if alone else preset(name)))
+    base = None if alone else preset(name)
+    if base is not None and "world_size" in keys:  # what the preset says of each rank is fitted to it
+        ranks = from_query({"world_size": keys["world_size"], **LEAST}).world_size
+        base = with_world_size(base, whole("world_size", ranks, 1, APP_RANKS))
+    return check_shown(from_query(keys, base=base))
 
 
 def step_page() -> None:
     """Draw the page. Bad input gets a message in its place, and the last good picture stays."""
-    frame()
-    heading, choosing, _ = st.columns([6, 3, 0.4], vertical_alignment="center")
+    frame("step")
     asked = st.query_params.to_dict()
     errors = []
     try:
@@ -37,6 +44,22 @@ def step_page() -> None:
     except InputError as error:
         errors.append(str(error))
     name, query = st.session_state.setdefault("good", (OPENING, to_query(preset(OPENING))))
+    data, text, ids = picture(query)
+    opening = _opening(data["id"], ids, asked.get("beat"), errors)
+    if presenting():
+        play(data | {"first": opening, "present": True})
+        return
+    _heading(name, query, data["title"])
+    for message in errors:
+        st.error(literal(message), icon=":material/error:")
+    play(data | {"first": opening})
+    with st.expander(f"The same step as text: {len(ids)} beats"):
+        st.markdown(text)
+    take_along(query)
+
+
+def _heading(name: str, query: str, title: str) -> None:
+    heading, choosing, lab, present = st.columns([5, 3, 1.3, 1.1], vertical_alignment="center")
     # The address is the truth: a link, Back and Forward move the control, and the control writes the address.
     st.session_state["preset"] = name
     choosing.selectbox(
@@ -47,15 +70,12 @@ def step_page() -> None:
         label_visibility="collapsed",
         on_change=_choose,
     )
-    data, text, ids = picture(query)
-    heading.container(key="title").text(data["title"])
-    opening = _opening(data["id"], ids, asked.get("beat"), errors)
-    for message in errors:
-        st.error(literal(message), icon=":material/error:")
-    play(data | {"first": opening})
-    with st.expander(f"The same step as text: {len(ids)} beats"):
-        st.markdown(text)
-    take_along(query)
+    heading.container(key="title").text(title)
+    with lab:
+        asked: dict[str, str | list[str]] = dict(parse_qsl(query, keep_blank_values=True))
+        st.page_link("pages/lab.py", label="Try it in the lab", icon=":material/science:", query_params=asked)
+    with present:
+        present_button()
 
 
 def _choose() -> None:

@@ -40,20 +40,25 @@ function element(tag, name, text) {
   return made;
 }
 
-function strip(marks, className = "strip") {
-  const row = element("div", className);
+// A row of tokens, or a bar where there are many; `ask(node, valid, i)` says of each where it comes from.
+function strip(marks, ask = () => {}) {
+  const row = element("div", "strip");
   const [valid, all] = marks.includes("/") ? marks.split("/").map(Number) : [0, 0];
-  if (all) {
-    for (const [share, kind] of [[valid, "valid"], [all - valid, "masked"]]) {
-      if (!share) continue;
-      const bar = element("i", kind);
-      bar.style.flex = share;
-      row.append(bar);
-    }
-  } else {
-    for (const mark of marks) row.append(element("i", mark === "1" ? "valid" : "masked"));
-  }
+  const parts = all ? [[valid, "valid"], [all - valid, "masked"]].filter(([share]) => share) : [...marks].map((mark) => [1, mark === "1" ? "valid" : "masked"]);
+  parts.forEach(([share, kind], i) => {
+    const part = element("i", kind);
+    if (all) part.style.flex = share;
+    ask(part, kind, all ? null : i);
+    row.append(part);
+  });
   return row;
+}
+
+// A token of a sequence that a rank has in a micro-batch (or a bar of such tokens) says what it weighs.
+function askToken(data, node, kind, rank, k, of, told) {
+  const name = `${kind} ${of === null ? "tokens" : `token ${of + 1}`}${told}`;
+  fromWhere(node, kind === "valid" ? data.ranks[rank].weights.at(k) : data.origins.masked, name);
+  node.setAttribute("aria-label", name);
 }
 
 // Fill a cell, keeping the elements it has: hundreds of them may change within one frame.
@@ -68,22 +73,27 @@ function fillChunk(cell, update, dark, lines = 1) {
   cell.bar.style.backgroundImage = update ? stripes(update.inside, dark) : "";
   const whole = Boolean(update) && !/[^1]/.test(update.inside);
   const small = texts.some((text) => text.length > 4);
+  fromWhere(cell, update ? update.origin : -1);
   cell.className = ["cell", !update && "empty", whole && "whole", texts.length > 1 && "several", small && "small"]
     .filter(Boolean)
     .join(" ");
 }
 
 function makeBatch(data, centre) {
-  centre.replaceChildren(element("span", "label", "global batch"));
+  centre.replaceChildren(explain(element("span", "label"), "global batch"));
   const rows = element("div", "rows");
-  const owner = new Map();
-  data.ranks.forEach((rank, r) => rank.sequences.flat().forEach((s) => owner.has(s) || owner.set(s, r)));
+  const dealt = new Map(); // sequence -> where it went, [rank, micro-batch], several times where a sampler repeats it
+  data.ranks.forEach((rank, r) =>
+    rank.sequences.forEach((cell, k) => cell.forEach((s) => dealt.set(s, [...(dealt.get(s) ?? []), [r, k]]))),
+  );
   const most = data.world > 4 ? 8 : 12;
   const made = data.batch.slice(0, most).map((marks, s) => {
+    const [[owner, k], ...again] = dealt.get(s) ?? [[0, 0]];
+    const told = ` of sequence ${s}${again.length ? `, also dealt to rank ${again.map(([r]) => r).join(", ")}` : ""}`;
     const line = element("div", "", s);
-    line.append(strip(marks));
+    line.append(strip(marks, (node, kind, i) => askToken(data, node, kind, owner, k, i, told)));
     rows.append(line);
-    return { line, owner: owner.get(s) ?? 0 };
+    return { line, owner };
   });
   centre.append(rows);
   const more = data.batch.length - most;
@@ -94,11 +104,17 @@ function makeBatch(data, centre) {
 
 function makeCard(data, rank, r) {
   const node = element("article", "card");
+  const words = (label, text) => (data.world > 4 && r ? ((label.textContent = text), label) : explain(label, text));
   const header = element("header");
-  header.append(element("b", "", `rank ${r}`), element("span", "", rank.says));
+  header.append(words(element("b"), `rank ${r}`), fromWhere(element("span", "", rank.says), rank.count));
+  const places = rank.sequences.flatMap((cell, k) => cell.flatMap((s) => [...data.batch[s]].map((_, i) => [k, s, i])));
   const marks = rank.sequences.flat().map((s) => data.batch[s]);
   const long = marks.some((m) => m.includes("/")) || marks.join("").length > 24;
-  const tokens = strip(rank.tokens ? (long ? `${rank.valid}/${rank.tokens}` : marks.join("")) : "");
+  const all = rank.tokens ? (long ? `${rank.valid}/${rank.tokens}` : marks.join("")) : "";
+  const tokens = strip(all, (token, kind, n) => {
+    const [k, s, i] = n === null ? [-1, null, null] : places[n];
+    askToken(data, token, kind, r, k, i, s === null ? ` of rank ${r}` : ` of sequence ${s}`);
+  });
   const progress = element("div", "progress");
   progress.append(element("i"));
   const line = element("div", "line");
@@ -107,8 +123,10 @@ function makeCard(data, rank, r) {
   const numbers = element("div", "numbers");
   const chunks = element("div", "line chunks");
   const total = element("span");
-  chunks.append(element("span", "", `${data.travels}, by chunk`), total);
+  chunks.append(words(element("span"), `${data.travels}, by chunk`), total);
   const body = element("div");
+  const shownValues = data.steps[0].before.map(() => numbers.appendChild(element("span")));
+  if (data.steps[0].hidden) numbers.append(element("span", "more", `+${data.steps[0].hidden}`));
   node.append(header, tokens, progress, line, numbers, chunks, body);
 
   // The cells of one step: the buckets' chunks, and the count as a text of its own.
@@ -158,9 +176,13 @@ function makeCard(data, rank, r) {
     progress.classList.toggle("wait", word === "wait");
     tokens.classList.toggle("absent", !scattered);
     total.textContent = known;
-    const values = done ? step.after : step.before;
-    numbers.replaceChildren(...values.map((text) => element("span", "", text)));
-    if (step.hidden) numbers.append(element("span", "more", `+${step.hidden}`));
+    fromWhere(total, known ? step.origins.total : -1);
+    const rows = done ? step.origins.after : step.origins.before;
+    (done ? step.after : step.before).forEach((text, i) => {
+      const was = done && step.ghost?.after?.[i];
+      shownValues[i].replaceChildren(text, ...(was && was !== text ? [element("s", "was", was)] : []));
+      fromWhere(shownValues[i], rows[i]);
+    });
     numbers.classList.toggle("new", done && step.after.join() !== step.before.join());
   }
   return { node, fill, show };

@@ -7,12 +7,15 @@ function makeCards(root, model) {
   field.querySelector(".matrix").hidden = true;
   field.classList.toggle("medium", data.world > 4);
   field.classList.toggle("compact", data.world > 8);
+  // Room for what the parameters were before a change.
+  field.classList.toggle("changed", model.steps.some(({ ghost, after }) => ghost?.after?.some((was, i) => was !== after[i])));
   centre.hidden = tiles.hidden = false;
   field.querySelectorAll(".card").forEach((card) => card.remove());
   const cards = data.ranks.map((rank, r) => makeCard(data, rank, r));
   field.append(...cards.map((card) => card.node));
   const batchRows = makeBatch(data, centre);
   let [state, shownStep, boxes, dark, cells, narrow] = [null, null, [], false, new Map(), false];
+  let crowded = false; // messages pass through the batch in the middle
   const live = new Map(); // flight -> tile
 
   function rebuild(step) {
@@ -26,25 +29,27 @@ function makeCards(root, model) {
   }
 
   function layout(width) {
-    narrow = width < 560;
+    const unit = unitOf(root);
+    narrow = width < 560 * unit;
     const world = data.world;
     const card = narrow
       ? Math.min(320, (width - 10) / Math.min(2, world) - 3)
       : { 1: 320, 2: width * 0.34, 3: width * 0.36, 4: width * 0.32 }[world] ||
-        width / (world <= 8 ? 3 : 4) - (world <= 8 ? 36 : 30);
+        width / (world <= 8 ? 3 : 4) - (world <= 8 ? 36 : 30) * unit;
     cards.forEach(({ node }) => (node.style.width = `${card}px`));
     if (!shownStep) return;
     cards.forEach(({ node }) => (node.style.height = ""));
     const tall = Math.max(...cards.map(({ node }) => node.offsetHeight));
     // A cross looks most like a ring, if its arms are short and nothing has to pass through its middle.
-    const plus = tall < 200 && centre.offsetHeight < tall && data.collective === "ring";
+    const plus = tall < 200 * unit && centre.offsetHeight < tall && data.collective === "ring";
     const places = slots(world, narrow ? Math.min(2, world) : 0, plus);
-    const middle = { width: narrow ? width : width - 2 * card - 70 };
+    crowded = !narrow && (data.collective !== "ring" || (world === 4 && !plus && centre.offsetHeight > tall));
+    const middle = { width: narrow ? width : width - 2 * card - 70 * unit };
     centre.classList.toggle("none", world > 8 && !narrow); // the cards fill the field
-    centre.style.width = `${Math.max(120, Math.min(240, middle.width))}px`;
+    centre.style.width = `${Math.max(120 * unit, Math.min(240 * unit, middle.width))}px`;
     const top = narrow ? centre.offsetHeight + 14 : 0;
     const rows = new Set(places.map(([, y]) => y)).size;
-    const gap = narrow ? 18 : rows === 2 ? 66 : world === 4 ? -16 : world <= 8 ? 40 : 36; // the arms of the cross interlock
+    const gap = unit * (narrow ? 18 : rows === 2 ? 72 : world === 4 ? -16 : world <= 8 ? 40 : 36); // the arms of the cross interlock
     const height = narrow
       ? top + rows * (tall + gap)
       : world === 2
@@ -95,7 +100,8 @@ function makeCards(root, model) {
     const moving = beat.phase === "reduce" || beat.phase === "gather";
     const known = time >= step.countedAt ? step.total : "";
     centre.lastChild.textContent = moving ? beat.title : known;
-    centre.classList.toggle("behind", moving && data.collective !== "ring" && !narrow);
+    fromWhere(centre.lastChild, known && !moving ? step.origins.total : -1);
+    centre.classList.toggle("behind", moving && crowded);
     drawFlights(step, i, time, resting);
   }
 
@@ -112,9 +118,11 @@ function makeCards(root, model) {
     const shown = new Set();
     const marked = new Set();
     const sums = new Map();
+    const ended = ({ end }) => moving && end > before && end <= model.moments[i] && end <= time + 1e-15;
+    step.wholes.filter(ended).forEach(({ g, rank, chunk }) => marked.add(cellKey(g, rank, chunk)));
     step.flights.forEach((flight) => {
       const inAir = flight.start <= time && time < flight.end && !settled;
-      const recent = moving && flight.end > before && flight.end <= model.moments[i] && flight.end <= time + 1e-15;
+      const recent = ended(flight);
       if (recent) flight.chunks.forEach((chunk) => marked.add(cellKey(flight.g, flight.rank, chunk)));
       if (recent && flight.sum) sums.set(cellKey(flight.g, flight.rank, flight.chunks[0]), flight.sum);
       if (!inAir && !(recent && settled && !step.groups[flight.g].count)) return;
@@ -150,7 +158,7 @@ function makeCards(root, model) {
     const shownSum = cell.firstChild?.tagName === "SMALL" ? cell.firstChild : null;
     if ((shownSum?.textContent ?? "") === (sum ?? "")) return;
     shownSum?.remove();
-    if (sum) cell.prepend(element("small", "", sum));
+    if (sum) cell.prepend(element("small", sum.length > 6 ? "long" : "", sum));
   }
 
   const deals = new Map();
@@ -166,6 +174,7 @@ function makeCards(root, model) {
       tile = flight.deal ? dealTile(flight) : makeTile(flight);
       live.set(flight, tile);
       tiles.append(tile.node);
+      [tile.w, tile.h] = [tile.node.offsetWidth, tile.node.offsetHeight];
       if (tile.wire) wires.append(tile.wire);
     }
     const target = boxes[flight.rank];
@@ -198,14 +207,13 @@ function makeCards(root, model) {
     const texts = several ? [flight.text[0], "…"] : flight.text;
     texts.forEach((text) => node.append(element("b", "", text)));
     const bar = element("span", "stripes");
-    bar.style.cssText = "position: static";
     bar.style.backgroundImage = stripes(flight.inside, dark);
     node.append(bar);
     const [first, last] = [flight.chunks[0], flight.chunks[flight.chunks.length - 1]];
     const name = first === last ? `chunk ${first}` : `chunks ${first}–${last}`;
     node.append(element("span", "", group.count ? "count" : group.chunks === 1 ? "vector" : name));
-    const size = data.world > 4 ? [42, 34] : [52, 44];
-    return { node, w: size[0], h: size[1], ...wire() };
+    fromWhere(node, flight.origin, `on its way from rank ${flight.source} to rank ${flight.rank}`);
+    return { node, ...wire() };
   }
 
   function dealTile({ rank }) {
@@ -214,7 +222,7 @@ function makeCards(root, model) {
     const row = strip(first === undefined ? "" : data.batch[first]);
     row.style.setProperty("--owner", rankColour(rank, dark));
     node.append(row);
-    return { node, w: 84, h: 26 };
+    return { node };
   }
 
   return { layout, draw, colour };

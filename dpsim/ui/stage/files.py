@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SCRIPTS = ("model.js", "geometry.js", "card.js", "cards.js", "matrix.js", "timeline.js", "stage.js")
+SCRIPTS = (
+    "model.js", "geometry.js", "words.js", "card.js", "cards.js", "matrix.js", "timeline.js", "origins.js",
+    "focus.js", "keys.js", "present.js", "stage.js",
+)  # fmt: skip
 
 
 def read(name: str) -> str:

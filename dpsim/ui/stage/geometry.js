@@ -1,10 +1,21 @@
 // Where the cards stand, and the ways between them.
 
-// A way round a square of sixteen places that visits each once: neighbours on the ring stand side by side.
-const ROUND_TRIP = [
-  [0, 0], [1, 0], [2, 0], [3, 0], [3, 1], [2, 1], [1, 1], [1, 2],
-  [2, 2], [3, 2], [3, 3], [2, 3], [1, 3], [0, 3], [0, 2], [0, 1],
-];
+// Ways round a field of sixteen places and of twelve that visit each once: neighbours on the ring stand side by side.
+const ROUND_TRIPS = {
+  16: [
+    [0, 0], [1, 0], [2, 0], [3, 0], [3, 1], [2, 1], [1, 1], [1, 2],
+    [2, 2], [3, 2], [3, 3], [2, 3], [1, 3], [0, 3], [0, 2], [0, 1],
+  ],
+  12: [[0, 0], [1, 0], [2, 0], [3, 0], [3, 1], [3, 2], [2, 2], [2, 1], [1, 1], [1, 2], [0, 2], [0, 1]],
+};
+
+// With fewer ranks the last places stay free; the cards of each row then move together around its middle.
+function roundTrip(world) {
+  const trip = ROUND_TRIPS[world > 12 ? 16 : 12].slice(0, world);
+  const rows = [0, 1, 2, 3].map((y) => trip.filter(([, row]) => row === y).map(([x]) => x).sort());
+  const last = rows.filter((row) => row.length).length - 1;
+  return trip.map(([x, y]) => [(rows[y].indexOf(x) + (4 - rows[y].length) / 2) / 3, y / last]);
+}
 
 // Where the cards stand: [x, y] of every card's centre as fractions, by the number of ranks.
 function slots(world, columns, plus) {
@@ -19,7 +30,7 @@ function slots(world, columns, plus) {
   if (world === 2) return [[0, 0.5], [1, 0.5]];
   if (world === 3) return [[0.5, 0], [1, 1], [0, 1]];
   if (world === 4 && plus) return [[0.5, 0], [1, 0.5], [0.5, 1], [0, 0.5]];
-  if (world > 8) return ROUND_TRIP.slice(0, world).map(([column, row]) => [column / 3, row / 3]);
+  if (world > 8) return roundTrip(world);
   const side = world === 4 ? 1 : 2; // the rim of a square, walked clockwise
   const rim = [];
   for (let i = 0; i < side; i++) rim.push([i / side, 0]);

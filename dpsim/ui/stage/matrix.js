@@ -9,14 +9,15 @@ function makeMatrix(root, model) {
   field.querySelector(".centre").hidden = field.querySelector(".tiles").hidden = true;
   field.querySelector(".wires").replaceChildren();
   canvas.hidden = false;
-  canvas.setAttribute(
-    "aria-label",
+  const about =
     `${data.world} ranks on a ring, and a matrix of ranks by chunks: the fuller a cell, the more ranks are in it. ` +
-      "The sentence below and the list of beats say the same in words.",
-  );
+    "The arrow keys choose a cell, Enter says who is in it.";
+  canvas.setAttribute("aria-label", about);
+  fromWhere(canvas, 0);
   const context = canvas.getContext("2d");
   let [shownStep, state, columns, dirty] = [null, null, null, true];
-  let [width, height, scale, ink, paper] = [0, 0, 1, "#000", "#fff"];
+  let [width, height, scale, ink, paper, unit] = [0, 0, 1, "#000", "#fff", 1];
+  let [cursor, position] = [[0, 0], 0]; // the cell that the arrow keys have chosen, [column, rank]
   const cellsLayer = document.createElement("canvas");
 
   function rebuild(step) {
@@ -39,7 +40,8 @@ function makeMatrix(root, model) {
 
   function layout(available) {
     const stacked = available < 620;
-    const side = stacked ? available : Math.min(available / 2 - 20, 460);
+    unit = unitOf(root);
+    const side = stacked ? available : Math.min(available / 2 - 20, 460 * unit);
     width = available;
     height = stacked ? side * 2 + 64 : side + 56;
     scale = Math.min(2, window.devicePixelRatio || 1);
@@ -62,7 +64,8 @@ function makeMatrix(root, model) {
     if (shownStep) rebuild(shownStep);
   }
 
-  function draw(position) {
+  function draw(to) {
+    position = to;
     const i = beatAt(model, position);
     const beat = data.beats[i];
     const step = model.steps[beat.step];
@@ -85,7 +88,7 @@ function makeMatrix(root, model) {
     const h = cellsLayer.height / data.world;
     const x = (columns.get(update.g) + update.chunk) * w;
     const y = update.rank * h;
-    const share = update.inside / data.world;
+    const share = update.inside[0] / data.world;
     const gap = w > 4 && h > 4 ? 1 : 0;
     layer.clearRect(x, y, w, h);
     layer.globalAlpha = 0.1 + 0.9 * share;
@@ -108,7 +111,7 @@ function makeMatrix(root, model) {
   function drawCircle(step, time) {
     const size = Math.max(2.5, Math.min(6, 190 / data.world));
     context.fillStyle = ink;
-    context.font = "12px system-ui, sans-serif";
+    context.font = `${12 * unit}px system-ui, sans-serif`;
     context.textAlign = "center";
     const { x, y } = geometry.circle;
     context.fillText(`${data.world} ranks`, x, 12);
@@ -149,8 +152,15 @@ function makeMatrix(root, model) {
     context.strokeRect(x - 0.5, y - 0.5, w + 1, h + 1);
     context.globalAlpha = 1;
     context.drawImage(cellsLayer, x, y, w, h);
+    if (canvas.matches(":focus-visible, .asked")) {
+      const [cw, ch] = [w / columns.total, h / data.world];
+      context.strokeStyle = accent(root);
+      context.lineWidth = 2;
+      context.strokeRect(x + cursor[0] * cw - 1, y + cursor[1] * ch - 1, cw + 2, ch + 2);
+      context.lineWidth = 1;
+    }
     context.textAlign = "left";
-    context.font = "11px system-ui, sans-serif";
+    context.font = `${11 * unit}px system-ui, sans-serif`;
     context.fillText("chunk →  fuller: more ranks in it, dot: complete", x, y - 8);
     context.textAlign = "right";
     for (const rank of [0, data.world - 1]) context.fillText(rank, x - 6, y + ((rank + 0.5) / data.world) * h + 4);
@@ -162,6 +172,42 @@ function makeMatrix(root, model) {
     context.restore();
   }
 
+  // The words of a cell: who is in that chunk there, and since which beat.
+  function ask([column, rank]) {
+    const updates = [...columns].flatMap(([g, first]) => state.cells.get(cellKey(g, rank, column - first)) ?? []);
+    const update = updates.sort((a, b) => a.at - b.at).at(-1);
+    const several = shownStep.buckets.length > 1 && update;
+    const [bucket, chunk] = update ? [shownStep.groups[update.g].bucket, update.chunk] : [0, column];
+    const [count, which] = update?.inside ?? [0, ""];
+    const says = {
+      0: "Nothing yet: this rank has no gradient here.",
+      1: `Only rank ${which} is in it: its own gradient.`,
+      [data.world]: `Finished: all ${data.world} ranks are in it.`,
+    };
+    const title = `${several ? `Bucket ${bucket + 1}, chunk` : "Chunk"} ${chunk} on rank ${rank}`;
+    const words = says[count] ?? `${count} of ${data.world} ranks are in it: ${which}.`;
+    canvas.setAttribute("aria-label", `${title}: ${words}`);
+    return { title, says: words, pairs: [], inside: "", beat: update?.beat ?? -1, parts: [] };
+  }
+
+  canvas.onclick = ({ clientX, clientY }) => {
+    const box = canvas.getBoundingClientRect();
+    const { x, y, w, h } = geometry.matrix;
+    const across = (((clientX - box.left) * width) / box.width - x) / w;
+    const down = (((clientY - box.top) * height) / box.height - y) / h;
+    const hit = Math.min(across, down) >= 0 && Math.max(across, down) < 1;
+    if (hit) cursor = [Math.floor(across * columns.total), Math.floor(down * data.world)];
+    canvas.askedFor = hit ? ask(cursor) : null;
+  };
+  canvas.arrow = (key) => {
+    const [dx, dy] = AHEAD[key];
+    const within = (at, count) => Math.max(0, Math.min(count - 1, at));
+    cursor = [within(cursor[0] + dx, columns.total), within(cursor[1] + dy, data.world)];
+    canvas.askedFor = ask(cursor);
+    draw(position);
+  };
+  canvas.onfocus = () => (canvas.askedFor = ask(cursor)) && draw(position);
+  canvas.onblur = () => draw(position);
   return { layout, draw, colour };
 }
 

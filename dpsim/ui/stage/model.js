@@ -5,6 +5,9 @@
 
 const ARRIVE = 0.72;
 
+// An origin's row: title, sentence, what is computed and how in turns, who is in it, beat, what it is made of.
+const [TITLE, SAYS, LINES, INSIDE, BEAT, PARTS] = [0, 1, 2, 3, 4, 5];
+
 function prepare(data) {
   const moments = data.beats.map((beat) => beat.moment);
   const index = new Map(data.beats.map((beat, i) => [beat.id, i]));
@@ -23,25 +26,33 @@ function prepareStep(data, step, number) {
   });
   const updates = [];
   const flights = [];
+  const wholes = []; // all-reduces whose messages nobody saw, by rank
   step.groups.forEach((group, g) => {
-    group.half = Math.max(0, ...group.round) / 2;
+    group.half = Math.max(1, ...group.round) / 2;
     group.ready.forEach((at, rank) => {
       group.sizes.forEach((size, chunk) => {
         if (!size) return;
-        const inside = data.numbers ? oneHot(rank, data.world) : 1;
-        updates.push({ at, g, rank, chunk, text: group.brought?.[rank][chunk], inside });
+        const inside = data.numbers ? oneHot(rank, data.world) : [1, String(rank)];
+        const [text, origin] = [group.brought?.[rank][chunk], group.own?.[rank] + chunk];
+        updates.push({ at, g, rank, chunk, text, inside, origin, beat: group.own_beats?.[rank] });
       });
     });
-    for (const { rank, at, chunks } of group.added_up ?? []) {
+    (group.added_up ?? []).forEach(({ rank, at, chunks }, i) => {
       chunks.forEach((text, chunk) => {
-        if (group.sizes[chunk]) updates.push({ at, g, rank, chunk, text, inside: oneHot(rank, data.world) });
+        const origin = group.kept[i] + chunk;
+        if (group.sizes[chunk]) updates.push({ at, g, rank, chunk, text, inside: oneHot(rank, data.world), origin });
       });
-    }
+    });
     let flight = null;
     group.round.forEach((round, i) => {
       const [source, rank, chunk] = [group.source[i], group.rank[i], group.chunk[i]];
       const end = time(group.end[i]);
-      updates.push({ at: end, g, rank, chunk, text: group.now?.[i], inside: group.inside[i] });
+      const [inside, beat, origin] = [data.who[group.inside[i]], group.beats[round], group.made + i];
+      updates.push({ at: end, g, rank, chunk, text: group.now?.[i], inside, origin, beat });
+      if (source < 0) {
+        wholes.push({ g, round, source: rank, rank, chunk, start: time(group.start[i]), end });
+        return;
+      }
       if (flight && flight.round === round && flight.source === source && flight.rank === rank) {
         flight.chunks.push(chunk);
         return;
@@ -49,7 +60,8 @@ function prepareStep(data, step, number) {
       flight = { g, round, source, rank, chunks: [chunk], start: time(group.start[i]), end };
       flight.text = group.came?.[i];
       flight.sum = group.sums?.[i];
-      flight.inside = group.came_from?.[i];
+      flight.inside = data.who[group.came_from?.[i]];
+      flight.origin = data.origins.rows[origin]?.[PARTS].at(-1); // what came is what the source held
       flights.push(flight);
     });
   });
@@ -62,8 +74,15 @@ function prepareStep(data, step, number) {
   const barrier = Math.max(...lanes.flat().filter((span) => span.kind === "barrier").map((span) => span.end));
   // Somebody is idle in the all-reduce where the messages of a rank do not fill it.
   const busy = flights.filter((flight) => flight.end > lastArrival).reduce((sum, f) => sum + 2 * (f.end - f.start), 0);
-  const idles = busy < 2 * lanes.length * (barrier - lastArrival) * 0.999;
-  return { ...step, number, lanes, updates, flights, lastArrival, barrier, idles, overlaps, countedAt };
+  const idles = !wholes.length && busy < 2 * lanes.length * (barrier - lastArrival) * 0.999;
+  const ghost = ghostOf(data, number);
+  return { ...step, ghost, number, lanes, updates, flights, wholes, lastArrival, barrier, idles, overlaps, countedAt };
+}
+
+// How a step was before a change; what belongs to a rank only where there were as many ranks.
+function ghostOf({ ghost, world }, number) {
+  const step = ghost?.steps[number];
+  return step && (ghost.world === world ? step : { ...step, arrivals: null, after: null });
 }
 
 function oneHot(rank, world) {
@@ -134,6 +153,19 @@ function cellState(step) {
 
 function cellKey(g, rank, chunk) {
   return (g * 4096 + rank) * 4096 + chunk;
+}
+
+// The beat of new data to stand on after `old` (a beat) was shown: the same, or the next best.
+function placeOf(model, old) {
+  const { beats, first } = model.data;
+  const find = (test) => beats.findIndex(test);
+  const tries = [
+    () => model.index.get(old?.id) ?? -1,
+    () => find((beat) => beat.step === old?.step && beat.phase === old?.phase),
+    () => find((beat) => beat.phase === old?.phase),
+  ];
+  for (const attempt of old ? tries : []) if (attempt() >= 0) return attempt();
+  return model.index.get(first) ?? 0;
 }
 
 // What a rank is doing, or has just done: [word, how far, 0 to 1].

@@ -17,10 +17,12 @@ from dpsim.beats import Beat, phase_names
 from dpsim.comparison import Comparison
 from dpsim.contrast import contrast
 from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.origins import Origins, inside_text
 from dpsim.replay import AllReduce, Arrival, all_reduces
-from dpsim.scenario import MASKED
+from dpsim.scenario import MASKED, Scenario
 from dpsim.timeline import COUNT
-from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
+from dpsim.trace import ALL_REDUCE, BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
+from dpsim.ui.stage.packing import Packer, terms_of
 from dpsim.wording import MINUS, duration, number, plural, short, tiny
 
 WITH_NUMBERS = 16  # up to this many ranks are drawn as cards with numbers, more as a matrix
@@ -28,16 +30,22 @@ MOST_ENTRIES = 4  # entries of a chunk that a cell shows with up to four ranks; 
 MOST_PARAMETERS = 4
 MOST_STRIP = 24  # tokens that are drawn one by one; a longer strip is drawn as a bar
 
-PLAIN_SUMS = ("token_weighted", "sum_over_world_size")  # reductions under which the sums travel as they are
-
 Data = dict[str, Any]
+
+PLAIN_SUMS = ("token_weighted", "sum_over_world_size")  # reductions under which the sums travel as they are
 
 
 def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, first: str) -> Data:
     """The whole payload. `first` is the id of the beat to open on."""
     batch = global_batch(trace.scenario)
     times = np.unique(np.concatenate([trace.events.start_s, trace.events.end_s]))
-    spans = np.flatnonzero((trace.events.kind != SEND) & (trace.events.kind != RECEIVE))
+    spans = np.flatnonzero(~np.isin(trace.events.kind, (SEND, RECEIVE, ALL_REDUCE)))
+    phases = phase_names(trace.scenario.collective)
+    if np.any(trace.events.kind == ALL_REDUCE):  # nobody knows what it is made of
+        phases |= {"reduce": "All-reduce"}
+    packer = Packer(trace, told, comparison, batch)
+    sets: dict[bytes, int] = {}
+    steps = [_step(trace, t, comparison, times, packer, sets) for t in range(trace.steps)]
     data: Data = {
         "source": trace.source,
         "collective": trace.scenario.collective,
@@ -46,9 +54,7 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
         "numbers": trace.scenario.world_size <= WITH_NUMBERS,
         "travels": "gradient sum" if trace.scenario.reduction in PLAIN_SUMS else "what travels",
         "phases": [
-            {"key": key, "label": label}
-            for key, label in phase_names(trace.scenario.collective).items()
-            if any(b.phase == key for b in told)
+            {"key": key, "label": label} for key, label in phases.items() if any(b.phase == key for b in told)
         ],
         "beats": [_beat(b) for b in told],
         "times": times.tolist(),
@@ -61,12 +67,29 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
             "end": np.searchsorted(times, trace.events.end_s[spans]).tolist(),
         },
         "batch": _batch(batch),
-        "ranks": _ranks(trace, batch),
-        "steps": [_step(trace, t, comparison, times) for t in range(trace.steps)],
+        "ranks": _ranks(trace, batch, packer),
+        "steps": steps,
+        "origins": packer.packed(),
+        "who": [_who(inside) for inside in sets],
     }
+    data["terms"] = terms_of(data)
     data["id"] = hashlib.sha256(repr(data).encode()).hexdigest()[:16]
     data["first"] = first
     return data
+
+
+def ghost_of(data: Data, step: int | None = None) -> Data:
+    """What the stage remembers of a picture before a change, as its `ghost`: all steps, or only one."""
+    kept = ("start", "end", "arrivals", "summary", "after")
+    compared = ("name", "error", "gradient")
+    steps = [
+        {key: old[key] for key in kept}
+        | {"compare": [{key: line[key] for key in compared} for line in old["compare"]]}
+        if step in (None, t)
+        else None
+        for t, old in enumerate(data["steps"])
+    ]
+    return {"world": data["world"], "steps": steps}
 
 
 def _beat(beat: Beat) -> Data:
@@ -95,7 +118,7 @@ def _batch(batch: GlobalBatch) -> list[str]:
     return strips
 
 
-def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
+def _ranks(trace: Trace, batch: GlobalBatch, packer: Packer) -> list[Data]:
     valid = batch.shard_counts(batch.valid).sum(axis=1)
     tokens = batch.shard_counts(batch.lengths).sum(axis=1)
     return [
@@ -106,6 +129,7 @@ def _ranks(trace: Trace, batch: GlobalBatch) -> list[Data]:
             if trace.scenario.world_size <= 8
             else f"{valid[r]} of {tokens[r]}",
             "sequences": [list(cell) for cell in row],
+            **(packer.rank(r) if trace.scenario.world_size <= WITH_NUMBERS else {}),
         }
         for r, row in enumerate(batch.assignment)
     ]
@@ -119,33 +143,43 @@ def _entries(values: Any, world: int) -> list[str]:
     return [*texts, f"+{more}"] if more > 0 else texts
 
 
-def _step(trace: Trace, step: int, comparison: Comparison, times: Any) -> Data:
+def _step(
+    trace: Trace, step: int, comparison: Comparison, times: Any, packer: Packer, sets: dict[bytes, int]
+) -> Data:
+    of = Origins(trace, step, packer.batch)
+    numbers = trace.scenario.world_size <= WITH_NUMBERS
+    parts = [(part, of.cells(part) if numbers else None) for part in all_reduces(trace, step)]
+    known = [(part, cells) for part, cells in parts if cells]
     measured = step_metrics(trace, step)
     waits = float(measured.wait_s.sum())
     begun, ended = trace.step_window(step)
-    few = trace.scenario.world_size <= 4
     held, after = (trace.parameters[t, 0, :MOST_PARAMETERS].tolist() for t in (step, step + 1))
     return {
         "start": begun,
         "end": ended,
         "ticks": _ticks(begun, ended),
         "summary": f"{duration(measured.step_time_s)} per step · {duration(waits)} waited for the last",
-        "before": [_parameter(v, few) for v in held],
-        "after": [_parameter(v, few) for v in after],
+        "before": _parameters(held, trace.scenario),
+        "after": _parameters(after, trace.scenario),
         "hidden": max(0, trace.scenario.model.size - MOST_PARAMETERS),
         "waits": [duration(float(w)) for w in measured.wait_s],
         "arrivals": [float(a) for a in _arrivals(trace, step)],
         "late": _late(measured),
         "total": f"N = {trace.valid_tokens[step].sum()}" if trace.counted[step, 0] >= 0 else "",
-        "groups": [_group(trace, step, part, times) for part in all_reduces(trace, step)],
+        "groups": [
+            _group(trace, step, part, times, sets) | packer.places(of, part, cells) for part, cells in parts
+        ],
+        "origins": packer.step(step, known, len(held)),
         "buckets": [" ".join(b.names) for b in trace.buckets(step)],
         "compare": [vars(line) for line in contrast(trace, step, comparison)],
     }
 
 
-def _parameter(value: float, roomy: bool) -> str:
-    exact = number(value)
-    return exact if roomy and len(exact) <= 7 else short(value)
+def _parameters(values: list[float], scenario: Scenario) -> list[str]:
+    """Parameters as a card has room for: exact on few cards, where all of them are on it and not too long."""
+    roomy = scenario.world_size <= 4 and scenario.model.size <= MOST_PARAMETERS
+    written = ((number(v), short(v)) for v in values)
+    return [exact if roomy and len(exact) <= 7 else brief for exact, brief in written]
 
 
 def _late(measured: StepMetrics) -> str:
@@ -214,11 +248,29 @@ def _ready(trace: Trace, step: int, part: AllReduce) -> Any:
     return out
 
 
-def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
-    """One all-reduce: what the ranks bring, and its transfers in columns. With many ranks only how many
-    ranks are in a chunk travels to the browser, and no numbers."""
+def _who(inside: bytes) -> str | list[Any]:
+    """Who is in a chunk: how often each rank, "1020"; with many ranks how many, and which as runs."""
+    counts = np.frombuffer(inside, np.int64)
+    if len(counts) <= WITH_NUMBERS:
+        return "".join(map(str, np.minimum(counts, 9).tolist()))
+    return [int(counts.sum()), inside_text(counts)]
+
+
+def _group(trace: Trace, step: int, part: AllReduce, times: Any, sets: dict[bytes, int]) -> Data:
+    """One all-reduce: what the ranks bring, and its transfers in columns. With many ranks no numbers travel
+    to the browser, only who is in a chunk."""
     schedule, events = part.schedule, trace.events
-    rows = np.array([a.event for a in part.arrivals], np.int64)
+    columns: tuple[Any, ...]
+    if len(part.whole):  # the sum comes to every rank at once, nobody knows from whom: -1
+        rows, none = part.whole, np.zeros_like(part.whole)
+        columns = (none, none - 1, events.rank[rows], none)
+        inside = [np.ones_like(rows)] * len(rows)
+        now = [part.brought.sum(axis=0)] * len(rows)
+    else:
+        rows = np.array([a.event for a in part.arrivals], np.int64)
+        columns = (schedule.round, schedule.source, schedule.destination, schedule.chunk)
+        inside = [a.counts for a in part.arrivals]
+        now = [a.now for a in part.arrivals]
     numbers = trace.scenario.world_size <= WITH_NUMBERS
     data: Data = {
         "bucket": part.bucket,
@@ -226,17 +278,14 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
         "count": part.bucket == COUNT,
         "chunks": len(schedule.bounds) - 1,
         "sizes": schedule.chunk_elements.tolist(),
-        "round": schedule.round.tolist(),
-        "source": schedule.source.tolist(),
-        "rank": schedule.destination.tolist(),
-        "chunk": schedule.chunk.tolist(),
+        "round": columns[0].tolist(),
+        "source": columns[1].tolist(),
+        "rank": columns[2].tolist(),
+        "chunk": columns[3].tolist(),
         "start": np.searchsorted(times, events.start_s[rows]).tolist(),
         "end": np.searchsorted(times, events.end_s[rows]).tolist(),
         "ready": _ready(trace, step, part).tolist(),
-        "inside": [
-            "".join(map(str, np.minimum(a.counts, 9).tolist())) if numbers else int(a.counts.sum())
-            for a in part.arrivals
-        ],
+        "inside": [sets.setdefault(counts.tobytes(), len(sets)) for counts in inside],
     }
     if numbers:
         bounds, world = schedule.bounds, schedule.world_size
@@ -245,10 +294,8 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any) -> Data:
             for row in part.brought
         ]
         data["added_up"] = _added_up(trace, step, part, bounds) if part.bucket != COUNT else []
-        data["now"] = [_entries(a.now.tolist(), world) for a in part.arrivals]
+        data["now"] = [_entries(values.tolist(), world) for values in now]
         data["came"] = [_entries(a.payload.tolist(), world) for a in part.arrivals]
         data["sums"] = [_sum(a) for a in part.arrivals] if world <= 4 else []
-        data["came_from"] = [
-            "".join(map(str, np.minimum(a.payload_counts, 9).tolist())) for a in part.arrivals
-        ]
+        data["came_from"] = [sets.setdefault(a.payload_counts.tobytes(), len(sets)) for a in part.arrivals]
     return data

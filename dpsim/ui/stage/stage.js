@@ -9,7 +9,13 @@ function createStage(root, report) {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   let [data, model, views] = [null, null, []];
   let [position, goal, looping, frame, previous] = [0, null, null, 0, 0]; // looping: a beat of the phase
-  let [said, width, walking] = [-1, 0, false];
+  let [said, width, walking, askedAt] = [-1, "", false, -1]; // askedAt: the beat at which a number was asked about
+  const [stops, tips, presenter] = [makeStops(stage), makeTips(stage), makePresenter(root)];
+  let painted = ""; // the theme's colours as drawn
+  const origins = makeOrigins(root, (beat) => {
+    askedAt = beat;
+    seek(beat);
+  });
 
   // `goal` is where playback is heading: null when it rests.
   function seek(to, done = true) {
@@ -79,9 +85,13 @@ function createStage(root, report) {
     if (goal !== null) frame = requestAnimationFrame(tick);
   }
 
+  // The element inside that has the focus.
+  const focused = () => stage.getRootNode().activeElement;
+
   function draw() {
     const resting = goal === null;
     const i = beatAt(model, position);
+    const held = stage.contains(focused()) ? focused() : null;
     views.forEach((view) => view.draw(position, resting && position === i));
     range.value = position;
     find(".ticks").style.setProperty("--done", model.last ? position / model.last : 1);
@@ -89,14 +99,33 @@ function createStage(root, report) {
     find(".play path").setAttribute("d", resting ? "m4 2 10 6-10 6z" : "M3 2h3.5v12H3z M9.5 2H13v12H9.5z");
     find(".loop").setAttribute("aria-pressed", String(looping !== null));
     if (said !== i) tell(i);
+    if (askedAt >= 0 && askedAt !== i) hush();
+    if (held && !held.isConnected) stage.focus({ preventScroll: true }); // what had it is gone: the keys go on
+    if (resting) stops.ensure();
+  }
+
+  function hush() {
+    askedAt = -1;
+    const closed = origins.close();
+    if (closed) draw();
+    return closed;
+  }
+
+  // A number was clicked: playback rests at the end of this beat, and the panel says where it comes from.
+  function ask(number) {
+    if (number.askedFor === null) return;
+    if (goal !== null) seek(null);
+    askedAt = beatAt(model, position);
+    origins.open(number, isDark());
+    draw();
   }
 
   function tell(i) {
     said = i;
     const beat = data.beats[i];
-    find(".say h2").textContent = beat.title;
-    find(".sentence").textContent = beat.say;
-    find(".hint").textContent = i ? "" : "Press Play to watch it happen, or step through it with the arrow keys.";
+    explain(find(".say h2"), beat.title);
+    explain(find(".sentence"), beat.say);
+    find(".hint").textContent = i ? "" : "Press Play to watch it happen, or step with the arrow keys. Click any number to see where it comes from.";
     find(".where").textContent = `beat ${i + 1} of ${model.last + 1}`;
     range.setAttribute("aria-valuetext", `beat ${i + 1} of ${model.last + 1}: ${beat.title}`);
     find(".back").disabled = i === 0;
@@ -108,51 +137,20 @@ function createStage(root, report) {
       chip.className = now ? "now" : past ? "past" : "";
       chip.setAttribute("aria-current", now ? "step" : "false");
     });
-    tellMath(beat);
-    tellComparison(data.steps[beat.step].compare);
+    showMath(root, beat);
+    showComparison(root, model.steps[beat.step]);
+    tellWho();
   }
 
-  function tellMath(beat) {
-    const crowded = beat.math.length > 2 || beat.math.some((line) => line.length > 60);
-    const lines = beat.math.slice(0, 4).flatMap((line) => {
-      const [where, expression] = line.includes(": ") ? [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)] : ["", line];
-      if (!where && !line.includes("=")) return [element("span", "label", line)];
-      const code = element("code", crowded ? "long" : "", expression);
-      return where ? [element("span", "label", where), code] : [code];
-    });
-    find(".math").replaceChildren(...(lines.length ? lines : [element("span", "label", "nothing to add up in this beat")]));
-    const pills = find(".pills");
+  // Who is in the chunk that the beat is about.
+  function tellWho() {
+    const beat = data.beats[said];
     const [rank, , bucket, chunk] = beat.focus ?? [];
     const step = model.steps[beat.step];
     const group = step.groups.findIndex((g) => g.bucket === bucket && !g.count);
     const update = beat.focus && step.updates.findLast((u) => u.g === group && u.rank === rank && u.chunk === chunk && u.at <= beat.moment + 1e-15);
-    find(".who").hidden = !update || !data.numbers;
-    if (!update || !data.numbers) return;
-    pills.replaceChildren(
-      ...[...update.inside].map((times, r) => {
-        const pill = element("span", "", times > "1" ? `${r} ×${times}` : r);
-        if (times !== "0") {
-          pill.style.background = pill.style.borderColor = rankColour(r, isDark());
-          // Black on it or white, whichever stands out more: equal at a luminance of 0.18.
-          pill.style.color = luminance(rankColour(r, isDark())) > 0.18 ? "#000000" : "#ffffff";
-        }
-        return pill;
-      }),
-    );
-  }
-
-  function tellComparison(lines) {
-    find(".compare").replaceChildren(
-      ...lines.map((line) => {
-        const row = element("div", line.ours ? "ours" : "");
-        const name = element("div", "name");
-        name.append(element("b", "", line.name), element("span", "label", line.error));
-        row.append(name);
-        if (line.hand) row.append(element("code", "", line.hand));
-        row.append(element("code", "vector", `g = ${line.gradient}`));
-        return row;
-      }),
-    );
+    find(".hand .who").hidden = !update || !data.numbers;
+    if (update && data.numbers) showPills(find(".hand .pills"), update.inside, isDark());
   }
 
   const isDark = () => stage.hasAttribute("data-dark");
@@ -160,42 +158,66 @@ function createStage(root, report) {
   function recolour() {
     const style = getComputedStyle(stage);
     const dark = luminance(style.color) > 0.5;
+    const paint = `${style.color} ${style.getPropertyValue("--st-background-color")}`;
+    if (paint === painted) return; // a rerun brings the same theme: what has the focus stays
+    painted = paint;
     stage.toggleAttribute("data-dark", dark);
     const colours = { ink: style.color, paper: style.getPropertyValue("--st-background-color").trim() || (dark ? "#0e1117" : "#ffffff") };
+    const held = stage.contains(focused());
     views.forEach((view) => view.colour(dark, colours));
-    said = -1; // the words are coloured too
+    if (held && !focused()) stage.focus({ preventScroll: true });
+    tellWho();
+    origins.recolour(dark);
   }
 
   function resize() {
-    const now = stage.clientWidth;
-    if (!model || !now || now === width) return;
+    const now = `${stage.clientWidth} ${unitOf(root)}`;
+    if (!model || !stage.clientWidth || now === width) return;
     width = now;
+    presenter.measure();
     views.forEach((view, n) => view.layout(find(n ? ".lanes" : ".field").clientWidth));
+    origins.place();
     draw();
   }
 
   function set(next) {
-    if (data?.id !== next.id) {
-      cancelAnimationFrame(frame);
+    const known = data?.id === next.id;
+    const old = data?.beats[beatAt(model, position)];
+    const looks = ({ ghost, present }) => JSON.stringify([ghost, present]);
+    if (!known || looks(data) !== looks(next)) {
       data = next;
       model = prepare(data);
-      goal = null;
-      looping = null;
-      position = model.index.get(data.first) ?? 0;
-      said = -1;
-      width = 0;
-      find(".tiles").replaceChildren();
-      find(".wires").replaceChildren();
-      views = [(data.numbers ? makeCards : makeMatrix)(root, model), makeTimeline(root, model, seek)];
-      build();
-      views.forEach((view, n) => view.layout(find(n ? ".lanes" : ".field").clientWidth));
-      draw();
-      // The keys work at once, unless someone is busy elsewhere on the page.
-      if (document.activeElement === document.body) stage.focus({ preventScroll: true });
+      if (!known) start(old);
+      show();
+      if (!known && old && data.keep && data.beats[position].id !== old.id) setTimeout(commit); // another beat than asked for
     }
     recolour();
-    width = 0;
+    width = "";
     resize();
+  }
+
+  // Other data: at rest, on the beat that was shown before if the place is to be kept.
+  function start(old) {
+    cancelAnimationFrame(frame);
+    [goal, looping] = [null, null];
+    position = placeOf(model, data.keep ? old : null);
+  }
+
+  function show() {
+    [said, width, painted] = [-1, "", ""];
+    hush();
+    presenter.use(Boolean(data.present));
+    useTerms(data.terms);
+    tips.use(data.terms);
+    origins.use(model);
+    find(".tiles").replaceChildren();
+    find(".wires").replaceChildren();
+    views = [(data.numbers ? makeCards : makeMatrix)(root, model), makeTimeline(root, model, seek)];
+    build();
+    views.forEach((view, n) => view.layout(find(n ? ".lanes" : ".field").clientWidth));
+    draw();
+    // The keys work at once, unless someone is busy elsewhere on the page.
+    if (document.activeElement === document.body) stage.focus({ preventScroll: true });
   }
 
   function build() {
@@ -205,6 +227,8 @@ function createStage(root, report) {
     find(".phases").replaceChildren(
       ...data.phases.map(({ key, label }) => {
         const chip = element("button", "", label);
+        const term = termForms.get(label.toLowerCase());
+        if (term) chip.dataset.term = term;
         chip.onclick = () => {
           const now = data.beats[beatAt(model, position)].step;
           const target = data.beats.findIndex((beat) => beat.phase === key && beat.step === now);
@@ -256,16 +280,12 @@ function createStage(root, report) {
     Home: () => seek(0),
     End: () => seek(model.last),
   };
-  stage.onkeydown = (event) => {
-    const target = event.target;
-    const onButton = target.tagName === "BUTTON" && event.key === " ";
-    if (!keys[event.key] || target.tagName === "SELECT" || onButton || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    event.stopPropagation();
-    keys[event.key]();
-  };
+  const deaf = makeKeys(stage, { keys, stops, tips, presenter, ask, hush, presenting: () => Boolean(data?.present) });
+  stage.addEventListener("click", ({ target }) => target.closest("[data-origin]") && ask(target.closest("[data-origin]")));
+  find(".origin .shut").onclick = hush;
+
   const relayout = () => {
-    width = 0;
+    width = "";
     resize();
   };
   document.fonts?.ready.then(relayout); // a font that arrives late changes the height of every card
@@ -277,23 +297,9 @@ function createStage(root, report) {
       goal = null;
       cancelAnimationFrame(frame);
       watcher.disconnect();
+      deaf();
     },
   };
-}
-
-// Red, green and blue, 0 to 255, of "#rrggbb" or "rgb(…)".
-function channels(colour) {
-  const hex = /^#(..)(..)(..)$/.exec(colour);
-  if (hex) return hex.slice(1).map((h) => parseInt(h, 16));
-  return (colour.match(/[\d.]+/g) ?? [0, 0, 0]).slice(0, 3).map(Number);
-}
-
-function luminance(colour) {
-  const [r, g, b] = channels(colour).map((v) => {
-    const s = v / 255;
-    return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
 export default function ({ data, parentElement, setStateValue }) {

@@ -1,0 +1,278 @@
+"""A lesson's directives: blocks of TOML that show or ask something. Each is checked as soon as it is read."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from dpsim.app import folder
+from dpsim.beats import beats, count_beats
+from dpsim.checks import InputError, choice, key_shown, number, read_text, sequence
+from dpsim.checks import text as one_line
+from dpsim.figures import run
+from dpsim.prose import FIGURE, check_markdown, references
+from dpsim.questions import Option, Question, Wrong
+from dpsim.scenario import SCHEMES, Scenario
+from dpsim.setting import Setting, scenario_on
+
+LONGEST_TEXT = 4000
+MOST_BEATS = 200  # of a stage inside a lesson
+MAX_EXAMPLE_BYTES = 100_000
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
+CHARTS = ("weight", "error", "loss")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The stage of a scenario, opened at a beat."""
+
+    scenario: Scenario
+    beat: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Predict:
+    """A question to commit to: what follows it is shown once the answer is locked. `after` is said then."""
+
+    question: Question
+    after: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A question that is graded at once and may be tried again."""
+
+    question: Question
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Ways of reducing side by side."""
+
+    scenario: Scenario
+    ways: tuple[str, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps."""
+
+    scenario: Scenario
+    show: str
+    ways: tuple[str, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """A region of a complete file under examples/, and that file."""
+
+    file: str
+    region: str
+    whole: str
+    caption: str
+
+
+Directive = Stage | Predict | Exercise | Compare | Chart | Code
+
+
+class Keys:
+    """The keys of one TOML table, taken out one by one: each is checked, and what nobody took is unknown."""
+
+    def __init__(self, where: str, data: Any, setting: Setting) -> None:
+        if not isinstance(data, dict):
+            raise InputError(where, "must be a table of keys", data)
+        self.where, self.setting = where, setting
+        self.left = dict(data)
+        self.known: list[str] = []
+
+    def take(self, key: str, default: Any = None) -> Any:
+        """The value of `key`; InputError where it is absent and has no default."""
+        self.known.append(key)
+        value = self.left.pop(key, default)
+        if value is None:
+            raise InputError(f"{self.where}.{key}", "is needed", None)
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A piece of Markdown, without HTML, whose figures all exist."""
+        value = self.take(key, default)
+        name = f"{self.where}.{key}"
+        if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+            raise InputError(name, f"must be text of at most {LONGEST_TEXT} characters", value)
+        return check_text(name, value, self.setting)
+
+    def name(self, key: str, default: str | None = None) -> str:
+        """A short plain text on one line."""
+        return one_line(f"{self.where}.{key}", self.take(key, default), 100)
+
+    def slug(self, key: str) -> str:
+        """A name of small letters, digits and hyphens."""
+        value = self.name(key)
+        if not NAME.fullmatch(value):
+            raise InputError(f"{self.where}.{key}", "must be small letters and digits with hyphens", value)
+        return value
+
+    def one_of(self, key: str, options: tuple[str, ...], default: str | None = None) -> str:
+        """One of some words."""
+        return choice(f"{self.where}.{key}", self.take(key, default), options)
+
+    def several_of(self, key: str, options: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+        """Some of some words."""
+        name = f"{self.where}.{key}"
+        found = sequence(name, self.take(key, default), len(options))
+        return tuple(choice(f"{name}[{i}]", value, options) for i, value in enumerate(found))
+
+    def scenario(self) -> Scenario:
+        """The scenario: the lesson's own, a variant or preset by name, or keys on top of the lesson's."""
+        written = self.take("scenario", "")
+        with placed(f"{self.where}.scenario"):
+            if isinstance(written, str):
+                return self.setting.named(written)
+            return scenario_on(self.setting.scenario, written)
+
+    def value(self, key: str) -> tuple[str, float]:
+        """A reference to a figure that is one number, and its value."""
+        reference = self.name(key)
+        with placed(f"{self.where}.{key}"):
+            return reference, self.setting.value(reference)
+
+    def tables(self, key: str) -> list[Keys]:
+        """The tables of a list of tables; none where it is absent."""
+        found = self.take(key, [])
+        if not isinstance(found, list):
+            raise InputError(f"{self.where}.{key}", "must be a list of tables", found)
+        return [Keys(f"{self.where}.{key}[{i}]", table, self.setting) for i, table in enumerate(found)]
+
+    def done(self) -> None:
+        """All keys have been taken."""
+        for key, value in self.left.items():
+            field = f"{self.where}.{key_shown(key)}"
+            raise InputError(field, f"unknown key; known are {', '.join(self.known)}", value)
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """An InputError from inside has `where` before its field."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error.field}", error.rule, error.value) from None
+
+
+def check_text(field: str, text: str, setting: Setting) -> str:
+    """`text`, if it is Markdown without HTML whose figures all exist."""
+    check_markdown(field, text)
+    for reference in references(text):
+        with placed(field):
+            setting.figure(reference)
+    if "{{" in FIGURE.sub("", text):
+        raise InputError(field, "must close every {{ with }}", text)
+    return text
+
+
+def directive(kind: str, body: str, line: int, where: str, setting: Setting) -> Directive:
+    """The directive `kind` in this TOML, which starts on `line` of its file; `where` names both."""
+    reader = READERS[choice(f"{where}: directive", kind, READERS)]
+    try:
+        data = tomllib.loads("\n" * (line - 1) + body)  # so that TOML's own messages name the file's line
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: {kind}", f"must be TOML ({error})", body[:40]) from None
+    keys = Keys(f"{where}: {kind}", data, setting)
+    made = reader(keys)
+    keys.done()
+    return made
+
+
+def _stage(keys: Keys) -> Stage:
+    scenario = keys.scenario()
+    if count_beats(scenario) > MOST_BEATS:
+        raise InputError(
+            f"{keys.where}.scenario", f"must have at most {MOST_BEATS} beats", count_beats(scenario)
+        )
+    ids = tuple(beat.id for beat in beats(run(scenario).trace))
+    return Stage(scenario, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
+def _predict(keys: Keys) -> Predict:
+    return Predict(_question(keys), keys.text("after", ""))
+
+
+def _exercise(keys: Keys) -> Exercise:
+    return Exercise(_question(keys))
+
+
+def _question(keys: Keys) -> Question:
+    kind = keys.one_of("kind", ("choose-one", "number"))
+    asked = Question(keys.slug("id"), keys.slug("objective"), keys.text("question"))
+    if kind == "choose-one":
+        return replace(asked, options=_options(keys))
+    answer, right = keys.value("answer")
+    tolerance = number(f"{keys.where}.tolerance", keys.take("tolerance"), 0, 1e9, open_low=True)
+    feedback, other = keys.text("feedback"), keys.text("other")
+    values, wrong = [right], []
+    for table in keys.tables("wrong"):
+        reference, value = table.value("figure")
+        wrong.append(Wrong(reference, table.text("feedback")))
+        values.append(value)
+        table.done()
+    for one, another in combinations(values, 2):
+        if abs(one - another) <= 3 * tolerance:  # else one answer could be taken for the other
+            rule = "must lie more than three tolerances from the answer and from each other"
+            raise InputError(f"{keys.where}.wrong", rule, [one, another])
+    return replace(
+        asked, answer=answer, tolerance=tolerance, feedback=feedback, wrong=tuple(wrong), other=other
+    )
+
+
+def _options(keys: Keys) -> tuple[Option, ...]:
+    options = []
+    for table in keys.tables("option"):
+        right = table.take("right", False)
+        options.append(Option(table.text("text"), table.text("feedback"), right is True))
+        table.done()
+    if not 2 <= len(options) <= 6 or sum(option.right for option in options) != 1:
+        rule = "must be two to six tables, exactly one of them with right = true"
+        raise InputError(f"{keys.where}.option", rule, [option.text for option in options])
+    return tuple(options)
+
+
+def _compare(keys: Keys) -> Compare:
+    return Compare(
+        keys.scenario(), keys.several_of("ways", (*SCHEMES, "one_device"), WAYS), keys.text("caption", "")
+    )
+
+
+def _chart(keys: Keys) -> Chart:
+    show = keys.one_of("show", CHARTS)
+    ways = SCHEMES if show == "weight" else (*SCHEMES, "one_device")
+    return Chart(keys.scenario(), show, keys.several_of("ways", ways, WAYS[:2]), keys.text("caption", ""))
+
+
+def _code(keys: Keys) -> Code:
+    name = keys.name("file")
+    if not re.fullmatch(r"[a-z0-9_]+\.py", name):
+        raise InputError(f"{keys.where}.file", "must be the name of a .py file in examples/", name)
+    whole = read_text(f"{keys.where}.file", folder() / "examples" / name, MAX_EXAMPLE_BYTES)
+    found = dict(re.findall(r"^ *# region: ([\w-]+)\n(.*?)^ *# endregion$", whole, re.DOTALL | re.MULTILINE))
+    region = keys.one_of("region", tuple(found))
+    return Code(name, textwrap.dedent(found[region]).strip("\n"), whole, keys.text("caption", ""))
+
+
+READERS: dict[str, Callable[[Keys], Directive]] = {
+    "stage": _stage,
+    "predict": _predict,
+    "exercise": _exercise,
+    "compare": _compare,
+    "chart": _chart,
+    "code": _code,
+}

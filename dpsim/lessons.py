@@ -1,0 +1,230 @@
+"""Lessons: Markdown with a TOML header, screens and directives; read whole, or refused with file and line.
+
+A lesson that could be read is one whose every directive, scenario, figure, beat and region exists.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from dpsim.app import PACKAGE
+from dpsim.checks import InputError, number, read_text, sequence, whole
+from dpsim.directives import NAME, Directive, Exercise, Keys, Predict, Stage, check_text, directive, placed
+from dpsim.questions import Question
+from dpsim.setting import Setting, scenario_on
+
+MAX_LESSON_BYTES = 200_000
+MAX_LESSONS = 100
+MAX_SCREENS = 40
+OWN = PACKAGE / "content" / "lessons"
+
+_HEADER = re.compile(r"\+\+\+\n(.*?)^\+\+\+\n", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"```(.*)")
+_COVERED = re.compile(r"[SE][0-9]{1,2}")
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Markdown as it was written, and the line it starts on."""
+
+    text: str
+    line: int
+
+
+Block = Prose | Directive
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One idea: a heading, the slug that a link names it by, and what is under it."""
+
+    title: str
+    slug: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What the screen asks, in order."""
+        return tuple(block.question for block in self.blocks if isinstance(block, (Predict, Exercise)))
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A lesson: what its header says, its setting, and its screens. `objectives` are texts by name."""
+
+    slug: str
+    title: str
+    summary: str
+    order: float
+    minutes: int
+    covers: tuple[str, ...]
+    objectives: Mapping[str, str]
+    setting: Setting
+    screens: tuple[Screen, ...]
+
+
+def lesson_files() -> dict[str, Path | InputError]:
+    """Every lesson's file by slug: the package's, then those in the folder that DPSIM_LESSONS names."""
+    found: dict[str, Path | InputError] = {path.stem: path for path in sorted(OWN.glob("*.md"))}
+    named = os.environ.get("DPSIM_LESSONS")
+    if not named:
+        return found
+    if not Path(named).is_dir():
+        return found | {"DPSIM_LESSONS": InputError("DPSIM_LESSONS", "must name a folder", named)}
+    paths = sorted(Path(named).glob("*.md"))
+    if len(paths) > MAX_LESSONS:
+        rule = f"must hold at most {MAX_LESSONS} lessons"
+        return found | {"DPSIM_LESSONS": InputError("DPSIM_LESSONS", rule, len(paths))}
+    for path in paths:
+        taken = InputError(path.name, "must not have the name of another lesson", path.stem)
+        found[path.name if path.stem in found else path.stem] = taken if path.stem in found else path
+    return found
+
+
+def lessons() -> dict[str, Lesson | InputError]:
+    """Every lesson by slug, in their order; an error in the place of one that could not be read."""
+    read: dict[str, Lesson | InputError] = {}
+    for slug, path in lesson_files().items():
+        try:
+            if isinstance(path, InputError):
+                raise path
+            read[slug] = read_lesson(path.name, read_text(path.name, path, MAX_LESSON_BYTES))
+        except InputError as error:
+            read[slug] = error
+
+    def place(slug: str) -> tuple[float, str]:
+        lesson = read[slug]
+        return (lesson.order if isinstance(lesson, Lesson) else float("inf"), slug)
+
+    return {slug: read[slug] for slug in sorted(read, key=place)}
+
+
+@lru_cache(maxsize=2 * MAX_LESSONS)
+def read_lesson(file: str, text: str) -> Lesson:
+    """The lesson in the text of a file; InputError names the file, the line and what was expected."""
+    text = text.replace("\r\n", "\n")
+    slug = file.removesuffix(".md")
+    if not NAME.fullmatch(slug):
+        raise InputError(file, "must be named in small letters and digits with hyphens", slug)
+    header = _HEADER.match(text)
+    if header is None:
+        raise InputError(
+            f"{file}, line 1", "must start with a TOML header between two lines of +++", text[:40]
+        )
+    try:
+        data = tomllib.loads("\n" + header[1])  # so that TOML's own messages name the file's line
+    except (ValueError, RecursionError) as error:
+        raise InputError(file, f"must have a header in TOML ({error})", header[1][:40]) from None
+    lesson = _headed(slug, file, data)
+    rest = text[header.end() :].split("\n")
+    screens = tuple(_screens(file, rest, text.count("\n", 0, header.end()) + 1, lesson))
+    if not 1 <= len(screens) <= MAX_SCREENS:
+        raise InputError(file, f"must have 1 to {MAX_SCREENS} screens, each starting with ##", len(screens))
+    _check_names(file, screens, lesson)
+    return replace(lesson, screens=screens)
+
+
+def _headed(slug: str, file: str, data: dict[str, object]) -> Lesson:
+    """The lesson of a header, without its screens."""
+    where = f"{file}, header"
+    with placed(f"{where}.scenario"):
+        scenario = scenario_on(None, data.get("scenario"))
+    variants = {}
+    for name, written in Keys(f"{where}.variants", data.get("variants", {}), Setting(scenario)).left.items():
+        with placed(f"{where}.variants.{name}"):
+            variants[name] = scenario_on(scenario, written)
+    keys = Keys(where, data, Setting(scenario, variants))
+    for taken in ("scenario", "variants"):
+        keys.take(taken, "")
+    objectives = Keys(f"{where}.objectives", keys.take("objectives"), keys.setting)
+    covers = keys.take("covers", [])
+    for statement in sequence(f"{where}.covers", covers, 30) if covers != [] else ():
+        if not isinstance(statement, str) or not _COVERED.fullmatch(statement):
+            raise InputError(f"{where}.covers", "must list statements such as S1", statement)
+    lesson = Lesson(
+        slug=slug,
+        title=keys.name("title"),
+        summary=keys.text("summary"),
+        order=number(f"{where}.order", keys.take("order")),
+        minutes=whole(f"{where}.minutes", keys.take("minutes"), 1, 60),
+        covers=tuple(covers),
+        objectives={name: objectives.text(name) for name in tuple(objectives.left)},
+        setting=keys.setting,
+        screens=(),
+    )
+    keys.done()
+    return lesson
+
+
+def _screens(file: str, lines: list[str], first: int, lesson: Lesson) -> Iterator[Screen]:
+    """The screens in these lines, the first of which is line `first` of the file."""
+    starts = [i for i, line in enumerate(lines) if line.startswith("## ")]
+    before = next((i for i, line in enumerate(lines[: starts[0] if starts else None]) if line.strip()), None)
+    if before is not None:
+        where = f"{file}, line {first + before}"
+        raise InputError(where, "must start a screen with ## before anything else", lines[before])
+    for start, end in pairwise([*starts, len(lines)]):
+        title = lines[start].removeprefix("## ").strip()
+        slug = "-".join(re.findall(r"[a-z0-9]+", title.lower()))
+        if not slug:
+            raise InputError(f"{file}, line {first + start}", "must have a heading with letters", title)
+        blocks = tuple(_blocks(file, lines[start + 1 : end], first + start + 1, lesson.setting))
+        yield Screen(title, slug, blocks)
+
+
+def _blocks(file: str, lines: list[str], first: int, setting: Setting) -> Iterator[Block]:
+    """Prose and directives in these lines."""
+    prose: list[str] = []
+    place = 0
+    while place <= len(lines):
+        fence = _FENCE.match(lines[place]) if place < len(lines) else None
+        if place == len(lines) or fence:
+            yield from _prose(file, "\n".join(prose), first + place - len(prose), setting)
+            prose = []
+        if fence:
+            where = f"{file}, line {first + place}"
+            end = next((i for i in range(place + 1, len(lines)) if lines[i].startswith("```")), None)
+            if end is None:
+                raise InputError(where, "must close its block with ```", lines[place])
+            body = "\n".join(lines[place + 1 : end])
+            yield directive(fence[1].strip(), body, first + place + 1, where, setting)
+            place = end
+        elif place < len(lines):
+            prose.append(lines[place])
+        place += 1
+
+
+def _prose(file: str, text: str, first: int, setting: Setting) -> Iterator[Prose]:
+    """The prose in these lines, if there is any: checked line by line, so that a mistake's line is named."""
+    if not text.strip():
+        return
+    line = first + len(text) - len(text.lstrip("\n"))
+    text = text.strip("\n")
+    for number_of, written in enumerate(text.split("\n"), line):
+        check_text(f"{file}, line {number_of}", written, setting)
+    check_text(f"{file}, line {line}", text, setting)  # a link may go on in the next line
+    yield Prose(text, line)
+
+
+def _check_names(file: str, screens: tuple[Screen, ...], lesson: Lesson) -> None:
+    """Slugs and question ids are there once, a screen has one stage at most, objectives exist."""
+    slugs = [screen.slug for screen in screens]
+    ids = [question.id for screen in screens for question in screen.questions]
+    for what, names in (("screen", slugs), ("question", ids)):
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"{file}: {what} {name}", "must have a name of its own", name)
+    for screen in screens:
+        if sum(isinstance(block, Stage) for block in screen.blocks) > 1:
+            raise InputError(f"{file}: screen {screen.slug}", "must have one stage at most", screen.title)
+        for question in screen.questions:
+            if question.objective not in lesson.objectives:
+                rule = f"must be one of {', '.join(lesson.objectives)}"
+                raise InputError(f"{file}: {question.id}.objective", rule, question.objective)

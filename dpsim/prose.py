@@ -1,0 +1,81 @@
+"""The Markdown of lessons: no HTML, figures in double braces, and where a digit may be typed at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from dpsim.checks import InputError
+
+FIGURE = re.compile(r"\{\{([^{}]*)\}\}")
+_PIECES = re.compile(r"(?P<code>`[^`\n]*`)|(?P<formula>\$\$.*?\$\$|\$[^$\n]*\$)", re.DOTALL)
+_HTML = re.compile(r"<[A-Za-z/!?]")
+_IMAGE = re.compile(r"!\[")
+_LINK = re.compile(r"\]\(\s*<?([^)\s>]*)|^ {0,3}\[[^\]\n]+\]:\s*<?(\S*)", re.MULTILINE)
+_LINKED = re.compile(r"https?://|/[^/]|#")
+
+# A digit may be typed where it is no number of a run: in code, as 0, 1 or 2 in formulas (1/R, an index),
+# after a letter (S1, L2), as the name of a rank ("ranks 0 and 1"), and as the number of a list's entry.
+_RANKS = re.compile(r"\branks? \d+(?:(?:, | and | to | or )\d+)*", re.IGNORECASE)
+_ENTRY = re.compile(r"^\s*\d+\. ", re.MULTILINE)
+_TYPED = re.compile(r"(?<![A-Za-z0-9])[0-9][0-9.,/%]*")
+_CONSTANT = re.compile(r"(?<![0-9.,])[012](?![0-9]|[.,][0-9])")
+
+
+def check_markdown(field: str, text: str) -> str:
+    """`text`, if it holds no HTML, no image, and links only to pages."""
+    for pattern, rule in ((_HTML, "must hold no HTML"), (_IMAGE, "must hold no image")):
+        if found := pattern.search(text):
+            raise InputError(field, rule, text[found.start() :][:40])
+    for found in _LINK.finditer(text):
+        target = found[1] if found[1] is not None else found[2]
+        if not _LINKED.match(target):
+            raise InputError(field, "must link to https://…, http://…, /… or #… only", target)
+    return text
+
+
+def references(text: str) -> list[str]:
+    """What stands between double braces, in order."""
+    return [found[1].strip() for found in FIGURE.finditer(text)]
+
+
+def filled(text: str, figure: Callable[[str], str], literal: Callable[[str], str] = str) -> str:
+    """`text` with every figure in its place, as code, formulas and Markdown need it; `literal` escapes those
+    that stand in the Markdown."""
+    written: dict[str, Callable[[str], str]] = {"code": str, "formula": _tex, "text": literal}
+
+    def fill(kind: str, piece: str) -> str:
+        return FIGURE.sub(lambda found: written[kind](figure(found[1].strip())), piece)
+
+    return "".join(fill(kind, piece) for kind, piece in _pieces(text))
+
+
+def typed_digits(text: str) -> list[str]:
+    """The numbers in `text` that were typed and not computed."""
+    found = []
+    for kind, piece in _pieces(FIGURE.sub("", text)):
+        if kind == "formula":
+            found += _TYPED.findall(_CONSTANT.sub("", piece))
+        elif kind == "text":
+            found += _TYPED.findall(_ENTRY.sub("", _RANKS.sub("", piece)))
+    return found
+
+
+def words(text: str) -> int:
+    """How many words a reader reads."""
+    return len(re.findall(r"[\w’'-]+", FIGURE.sub("figure", text)))
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """The text cut into code spans, formulas and the rest."""
+    place = 0
+    for found in _PIECES.finditer(text):
+        yield "text", text[place : found.start()]
+        yield str(found.lastgroup), found.group()
+        place = found.end()
+    yield "text", text[place:]
+
+
+def _tex(figure: str) -> str:
+    """A figure in a formula: words and units stand upright, and % is no comment."""
+    return re.sub(r"[A-Za-zµ]+", lambda word: rf"\text{{{word.group()}}}", figure).replace("%", r"\%")

@@ -1,0 +1,154 @@
+"""Beside the lab's stage: every reduction against one device, where the time goes, and charts over steps."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dpsim.comparison import Comparison, Outcome, drift
+from dpsim.hiding import hidden_faults
+from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.reduction import NAMES
+from dpsim.scenario import Scenario
+from dpsim.trace import Trace
+from dpsim.ui.text import explained, literal
+from dpsim.wording import duration, number, size, vector
+
+MOST_RANKS = 8  # ranks whose weights and waits stand one by one
+NONE = "—"
+
+# Colour means a rank and nothing else: the ways of reducing differ by how their lines are drawn.
+LINES = {
+    "one_device": {"width": 7, "dash": "solid"},
+    "token_weighted": {"width": 2, "dash": "solid"},
+    "mean_of_rank_means": {"width": 2, "dash": "dash"},
+}
+OTHER = {"width": 2, "dash": "dot"}
+
+
+def warnings(scenario: Scenario, ways: Comparison) -> None:
+    """Where clipping or Adam hides a fault."""
+    for hidden in hidden_faults(scenario, ways):
+        st.warning(literal(hidden.in_words()), icon=":material/visibility_off:")
+
+
+def results(trace: Trace, ways: Comparison, before: tuple[Trace, Comparison] | None) -> None:
+    """All of it, in tabs."""
+    gradients, time, steps = st.tabs(["Gradients", "Time", "Over the steps"])
+    with gradients:
+        _gradients(ways)
+    with time:
+        _time(step_metrics(trace, trace.steps - 1), before and step_metrics(before[0], before[0].steps - 1))
+    with steps:
+        _over_steps(ways)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def _gradients(ways: Comparison) -> None:
+    head = ["reduction", "gradient", "relative L2 error", "cosine", "weight of a token", "parameters after"]
+    shown = {"one device on the whole batch": ways.one_device}
+    shown |= {NAMES[name]: outcome for name, outcome in ways.schemes.items()}
+    rows = [_row(name, outcome, outcome.scheme == ways.chosen) for name, outcome in shown.items()]
+    with st.container(key="reductions"):
+        st.markdown(_table(head, rows))
+    note = "The first step. The weight of a token is what one valid token counts on each rank, 1 being right."
+    st.markdown(explained(note), unsafe_allow_html=True)
+
+
+def _row(name: str, outcome: Outcome, ours: bool) -> list[str]:
+    gradient, error, cosine = outcome.gradient[0], outcome.relative_l2_error[0], outcome.cosine[0]
+    label = f"**{literal(name)}** (this run)" if ours else literal(name)
+    if gradient is None:
+        return [label, literal(f"undefined: {outcome.undefined}"), NONE, NONE, NONE, NONE]
+    return [
+        label,
+        literal(vector(gradient.tolist())),
+        NONE if error is None else literal(number(error)),
+        NONE if cosine is None else literal(number(cosine)),
+        literal(_weights(outcome)),
+        literal(vector(outcome.parameters[1].tolist())),
+    ]
+
+
+def _weights(outcome: Outcome) -> str:
+    if outcome.token_weight is None:
+        return "1 everywhere" if outcome.scheme == "one_device" else NONE
+    cells = [[number(w) for w in row] for row in outcome.token_weight.tolist()]
+    flat = {w for row in cells for w in row}
+    if len(flat) == 1:
+        return f"{flat.pop()} everywhere"
+    texts = [row[0] if len(set(row)) == 1 else f"({', '.join(row)})" for row in cells[:MOST_RANKS]]
+    return ", ".join(texts) + (", …" if len(cells) > MOST_RANKS else "")
+
+
+def _time(now: StepMetrics, before: StepMetrics | None) -> None:
+    figures = [_figures(m) for m in (now, before) if m is not None]
+    with st.container(horizontal=True):
+        for label, value in figures[0].items():
+            was = figures[-1].get(label, "")
+            st.metric(
+                label, value, f"was {was}" if was not in ("", value) else None,
+                delta_color="off", delta_arrow="off", border=True, width=190,
+            )  # fmt: skip
+    waits = [duration(float(w)) for w in now.wait_s]
+    sent = [NONE] * len(waits) if now.bytes_sent is None else [size(float(b)) for b in now.bytes_sent]
+    rows = [[str(r), waits[r], sent[r]] for r in range(min(len(waits), 64))]
+    with st.expander("Rank by rank", expanded=len(rows) <= MOST_RANKS):
+        st.markdown(_table(["rank", "wait", "bytes sent"], rows))
+
+
+def _figures(m: StepMetrics) -> dict[str, str]:
+    waits = sorted(float(w) for w in m.wait_s)
+    return {
+        "Step time": duration(m.step_time_s),
+        "Longest wait": duration(waits[-1]),
+        "Exposed communication": duration(m.exposed_communication_s),
+        "Sent by a rank, at most": NONE if m.bytes_sent is None else size(float(m.bytes_sent.max())),
+        "busbw": NONE if m.busbw_bytes_per_s is None else f"{size(m.busbw_bytes_per_s)}/s",
+        "Scaling efficiency": NONE
+        if m.scaling_efficiency is None
+        else f"{number(100 * m.scaling_efficiency)} %",
+    }
+
+
+def _over_steps(ways: Comparison) -> None:
+    if len(ways.one_device.loss) < 2:
+        st.markdown("One step has no curve yet: choose more steps above.")
+        return
+    names = ["one_device", "token_weighted", "mean_of_rank_means"]
+    names += [ways.chosen] if ways.chosen not in names else []
+    lost, drifted = st.columns(2)
+    with lost:
+        curves = {n: _of(ways, n).loss for n in names}
+        _chart(curves, "Loss before each step", "loss", ways.chosen)
+    with drifted:
+        away = {n: drift(ways, n) for n in names[1:]}
+        _chart(away, "Drift of the parameters from one device", "relative L2 error", ways.chosen)
+
+
+def _of(ways: Comparison, name: str) -> Outcome:
+    return ways.one_device if name == "one_device" else ways.schemes[name]
+
+
+def _chart(curves: dict[str, tuple[float | None, ...]], title: str, unit: str, chosen: str) -> None:
+    dark = st.context.theme.type == "dark"
+    ink, pale = ("#f2f4f8", "#5c6675") if dark else ("#1b2130", "#b9c0cc")
+    figure = go.Figure()
+    for name, values in curves.items():
+        label = NAMES.get(name, "one device") + (" (this run)" if name == chosen else "")
+        line = LINES.get(name, OTHER) | {"color": pale if name == "one_device" else ink}
+        figure.add_scatter(y=list(values), x=list(range(len(values))), name=label, line=line, mode="lines")
+    figure.update_layout(
+        title=title, height=340, margin={"l": 8, "r": 8, "t": 48, "b": 8}, hovermode="x unified",
+        legend={"orientation": "h", "y": -0.25}, xaxis_title="step", yaxis_title=unit,
+    )  # fmt: skip
+    ends = "; ".join(
+        f"{NAMES.get(n, 'one device')} ends at {number(v[-1])}"
+        for n, v in curves.items()
+        if v[-1] is not None
+    )
+    st.plotly_chart(figure, key=title, config={"displayModeBar": False}, alt=f"{title}: {ends}")

@@ -1,0 +1,136 @@
+"""The blocks of a lesson's screen, each drawn where it stands."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dpsim.directives import Chart, Code, Compare, Exercise, Predict, Stage
+from dpsim.figures import figure
+from dpsim.forms import to_query
+from dpsim.lessons import Prose, Screen
+from dpsim.reduction import NAMES
+from dpsim.scenario import Scenario
+from dpsim.setting import Setting
+from dpsim.ui.frame import present_button
+from dpsim.ui.lesson_questions import exercise, predict, shown
+from dpsim.ui.picture import picture, play
+from dpsim.ui.text import explained, literal
+
+# On a card, where the other cards say what it is not.
+SHORT = {
+    "token_weighted": "token-weighted mean",
+    "mean_of_rank_means": "naive mean",
+    "one_device": "one device",
+}
+TEXT_WIDTH = 780  # pixels: lines that can be read; the stage takes all there is
+
+
+def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> bool:
+    """The blocks in order, up to the first prediction that is still open; whether none is. `asked` is the
+    beat that the link names."""
+    for block in screen.blocks:
+        if isinstance(block, Stage):
+            _stage(block, place, setting, asked)
+            continue
+        with st.container(width=TEXT_WIDTH):
+            if isinstance(block, Predict):
+                if not predict(block, f"{place}/{block.question.id}", setting):
+                    return False
+            elif isinstance(block, Exercise):
+                exercise(block, f"{place}/{block.question.id}", setting)
+            else:
+                _shown(block, place, setting)
+    return True
+
+
+def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) -> None:
+    """A block that asks nothing."""
+    if isinstance(block, Prose):
+        st.markdown(explained(shown(block.text, setting)), unsafe_allow_html=True)
+        return
+    if isinstance(block, Compare):
+        _compare(block)
+    elif isinstance(block, Chart):
+        _chart(block, place)
+    else:
+        st.code(block.region, language="python", wrap_lines=True)
+    _caption(block.caption, setting)
+    if isinstance(block, Code):
+        _download(block, place)
+
+
+def _caption(text: str, setting: Setting) -> None:
+    if text:
+        st.markdown(f"*{shown(text, setting)}*")
+
+
+def _stage(block: Stage, place: str, setting: Setting, asked: str | None) -> None:
+    """The stage, and below it what it shows in words."""
+    data, text, ids = picture(to_query(block.scenario))
+    play(data | {"first": _first(block, place, asked)}, key=f"stage/{place}")
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        _caption(block.caption, setting)
+        present_button()
+    with st.expander(f"The same step as text: {len(ids)} beats"):
+        st.markdown(text)
+
+
+def present(block: Stage, place: str, asked: str | None) -> None:
+    """The stage alone, for the projector."""
+    data = picture(to_query(block.scenario))[0]
+    play(data | {"first": _first(block, place, asked), "present": True}, key=f"stage/{place}")
+
+
+def _first(block: Stage, place: str, asked: str | None) -> str:
+    """The block's beat, or the one that a link names: decided once, so that the stage's data stay."""
+    opened: dict[str, str] = st.session_state.setdefault("lesson.opened", {})
+    ids = picture(to_query(block.scenario))[2]
+    return opened.setdefault(place, asked if asked in ids else block.beat)
+
+
+def _compare(block: Compare) -> None:
+    """A card for each way of reducing."""
+    chosen = block.scenario.reduction if isinstance(block.scenario.reduction, str) else "custom"
+    for way, column in zip(block.ways, st.columns(len(block.ways)), strict=True):
+        with column.container(border=True, height="stretch"):
+            name = SHORT.get(way) or NAMES[way]
+            facts = [f"{what} **{literal(said)}**" for what, said in _facts(block.scenario, way)]
+            mark = [":gray-badge[this run]"] if way == chosen else []
+            st.markdown("  \n".join([f"**{name[0].upper()}{name[1:]}**", *facts, *mark]))
+
+
+def _facts(scenario: Scenario, way: str) -> list[tuple[str, str]]:
+    """What a card says of a way of reducing: name and figure."""
+    facts = [("gradient", f"gradient.{way}"), ("weights after", f"parameters.{way}")]
+    if way != "one_device":
+        facts += [("relative L2 error", f"error.{way}"), ("cosine", f"cosine.{way}")]
+    told = [(what, figure(scenario, name).text) for what, name in facts]
+    if way != "one_device":
+        weights = [figure(scenario, f"weight.{way}.{r}").text for r in range(scenario.world_size)]
+        told.append(("a token weighs", " · ".join(weights if len(set(weights)) > 1 else weights[:1])))
+    return told
+
+
+def _chart(block: Chart, place: str) -> None:
+    from dpsim.ui.lesson_charts import drawn  # only who draws a chart waits for Plotly
+
+    drawing, said = drawn(block)
+    st.plotly_chart(
+        drawing,
+        key=f"chart/{place}/{block.show}",
+        theme="streamlit",
+        alt=said,
+        config={"displayModeBar": False},
+    )
+
+
+def _download(block: Code, place: str) -> None:
+    st.download_button(
+        f"Download {block.file}, complete",
+        block.whole,
+        block.file,
+        "text/x-python",
+        key=f"code/{place}/{block.file}",
+        icon=":material/download:",
+        on_click="ignore",
+    )

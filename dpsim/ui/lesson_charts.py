@@ -1,0 +1,87 @@
+"""Charts of a lesson: the weight of one token on each rank, and loss or error over steps."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from dpsim.directives import Chart
+from dpsim.figures import figure, run
+from dpsim.reduction import NAMES
+from dpsim.wording import listed, number
+
+# Colour means rank elsewhere, so ways of reducing also differ by texture and dashes. Every ink has a contrast
+# of 3:1 or more on the light and on the dark background.
+INKS = ("#3f83d8", "#7d8694", "#b0763b", "#6f8f5f", "#9a6fb0", "#5f8f8f")
+TEXTURES = ("", "/", ".", "x", "-", "+")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+AXES = {"error": "relative L2 error of the gradient", "loss": "loss before the update"}
+
+
+def way_name(way: str) -> str:
+    """A way of reducing in words."""
+    return "one device" if way == "one_device" else NAMES[way]
+
+
+def drawn(chart: Chart) -> tuple[go.Figure, str]:
+    """The chart, and the same in words for whoever does not see it."""
+    drawing, said = _weights(chart) if chart.show == "weight" else _over_steps(chart)
+    drawing.update_layout(
+        height=340,
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        font={"size": 15},
+    )
+    return drawing, said
+
+
+def _weights(chart: Chart) -> tuple[go.Figure, str]:
+    ranks = range(chart.scenario.world_size)
+    names = [f"rank {r}, {figure(chart.scenario, f'valid.{r}').text} valid" for r in ranks]
+    bars, said = [], []
+    for i, way in enumerate(chart.ways):
+        found = [figure(chart.scenario, f"weight.{way}.{r}") for r in ranks]
+        texts = [weight.text for weight in found]
+        pattern = {
+            "shape": TEXTURES[i],
+            "bgcolor": INKS[i],
+            "fgcolor": "#ffffff",
+            "size": 8,
+            "solidity": 0.25,
+        }
+        marker = {"color": INKS[i], "pattern": pattern}
+        bars.append(
+            go.Bar(
+                x=names, y=[w.value for w in found], text=texts, name=way_name(way), marker=marker,
+                textposition="outside", cliponaxis=False, hovertemplate="%{x}: %{text}",
+            )
+        )  # fmt: skip
+        pairs = [f"{text} on {name}" for text, name in zip(texts, names, strict=True)]
+        said.append(f"{way_name(way)}: {listed(pairs)}")
+    drawing = go.Figure(bars)
+    drawing.update_yaxes(title_text="weight of one valid token", rangemode="tozero")
+    drawing.add_hline(y=1, line={"dash": "dot", "width": 1.5, "color": "#7d8694"})
+    return drawing, f"Bar chart of the weight of one valid token, 1 being right. {'; '.join(said)}."
+
+
+def _over_steps(chart: Chart) -> tuple[go.Figure, str]:
+    ways, lines, said = run(chart.scenario).ways, [], []
+    for i, way in enumerate(chart.ways):
+        outcome = ways.one_device if way == "one_device" else ways.schemes[way]
+        values = outcome.loss if chart.show == "loss" else outcome.relative_l2_error
+        line = {"color": INKS[i], "dash": DASHES[i], "width": 3}
+        steps = list(range(1, len(values) + 1))
+        lines.append(go.Scatter(x=steps, y=values, name=way_name(way), line=line, mode="lines+markers"))
+        ends = [value for value in (values[0], values[-1]) if value is not None]
+        said.append(
+            f"{way_name(way)}: from {' to '.join(map(number, ends))}"
+            if ends
+            else f"{way_name(way)}: undefined"
+        )
+    drawing = go.Figure(lines)
+    drawing.update_xaxes(title_text="step", dtick=max(1, chart.scenario.steps // 10))
+    drawing.update_yaxes(title_text=AXES[chart.show])
+    return (
+        drawing,
+        f"Line chart over {chart.scenario.steps} steps of the {AXES[chart.show]}. {'; '.join(said)}.",
+    )

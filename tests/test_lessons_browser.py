@@ -1,0 +1,162 @@
+"""Lessons in a real Chromium: predicting by keyboard alone, Back and Forward, narrow screens, contrast."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from lesson_page import LessonPage
+from playwright.sync_api import Browser, expect
+from stage_page import CONTRASTS
+
+from dpsim.lessons import Lesson, lessons
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[..., LessonPage]
+
+LOWEST_CONTRAST = 4.5
+PHONE = {"width": 390, "height": 844}
+OWN = [lesson for lesson in lessons().values() if isinstance(lesson, Lesson)]
+SCREENS = [(lesson.slug, screen.slug) for lesson in OWN for screen in lesson.screens]
+
+
+@pytest.fixture
+def visit(chromium: Browser, app_url: str) -> Iterator[Visit]:
+    """Opens a lesson in a fresh context. At the end no page may have had an error."""
+    opened: list[LessonPage] = []
+
+    def visit(lesson: str = "", screen: str = "", **options: Any) -> LessonPage:
+        size = {"viewport": {"width": 1280, "height": 812}, "color_scheme": "light"}
+        context = chromium.new_context(**{**size, **options})
+        context.set_default_timeout(20_000)
+        opened.append(LessonPage(context.new_page(), app_url))
+        opened[-1].open(lesson, screen)
+        return opened[-1]
+
+    yield visit
+    faults = [fault for lesson in opened for fault in lesson.faults]
+    for lesson in opened:
+        lesson.page.context.close()
+    assert not faults, "\n".join(faults)
+
+
+def test_predict_lock_see_and_go_on_by_keyboard_alone(visit: Visit) -> None:
+    lesson = visit("one-step", "what-will-the-weights-be")
+    keys = lesson.page.keyboard
+    expect(lesson.stage).to_have_count(0)
+    lesson.tab_to(lesson.page.get_by_role("radio").first)
+    keys.press("ArrowDown")
+    expect(lesson.page.get_by_role("radio", checked=True)).to_have_count(1)
+    lesson.tab_to(lesson.lock)
+    keys.press("Enter")
+    expect(lesson.page.get_by_text("You predicted")).to_be_visible()
+    expect(lesson.stage.locator(".say h2")).to_have_text("Before the step")
+    expect(lesson.lock).to_have_count(0)
+    expect(lesson.page.get_by_role("radio")).to_have_count(0)
+    lesson.tab_to(lesson.next)
+    keys.press("Enter")
+    expect(lesson.heading).to_have_text("The moves of a step")
+    expect(lesson.heading).to_be_focused()
+    expect(lesson.heading).to_be_in_viewport()
+    assert lesson.asked("screen") == "the-moves-of-a-step"
+    lesson.page.go_back()
+    expect(lesson.heading).to_have_text("What will the weights be?")
+    expect(lesson.page.get_by_text("You predicted")).to_be_visible()
+    lesson.page.go_forward()
+    expect(lesson.heading).to_have_text("The moves of a step")
+
+
+def test_every_screen_is_one_step_of_the_history(visit: Visit) -> None:
+    lesson = visit("one-step")
+    titles = [screen.title for screen in OWN[0].screens[:4]]
+    before = lesson.page.evaluate("history.length")
+    for title in titles[1:]:
+        lesson.next.click()
+        expect(lesson.heading).to_have_text(title)
+    assert lesson.page.evaluate("history.length") == before + len(titles) - 1
+    for title in reversed(titles[:-1]):
+        lesson.page.go_back()
+        expect(lesson.heading).to_have_text(title)
+    for title in titles[1:]:
+        lesson.page.go_forward()
+        expect(lesson.heading).to_have_text(title)
+
+
+def test_nothing_of_the_outcome_reaches_the_browser_before_the_lock(visit: Visit) -> None:
+    lesson = visit("whose-tokens-count", "a-rank-with-nothing")
+    expect(lesson.page.get_by_role("radio", checked=True)).to_have_count(0)
+    for outcome in ("NaN", "1.75", "undefined"):
+        assert outcome not in lesson.page.content()
+    lesson.lock.click()
+    expect(lesson.alerts).to_contain_text("Choose one of the answers first")
+    lesson.page.get_by_text("There is none").click()
+    lesson.lock.click()
+    expect(lesson.page.get_by_text("NaN")).to_be_visible()
+
+
+def test_the_row_of_screens_and_the_list_lead_to_screens(visit: Visit) -> None:
+    lesson = visit()
+    lesson.page.get_by_role("button", name="Open Whose tokens count").click()
+    expect(lesson.heading).to_have_text(OWN[1].screens[0].title)
+    lesson.page.get_by_role("button", name=re.compile("(^|page )3$", re.IGNORECASE)).click()
+    expect(lesson.heading).to_have_text(OWN[1].screens[2].title)
+    assert lesson.asked("screen") == OWN[1].screens[2].slug
+    lesson.page.get_by_role("button", name="Lessons", exact=True).click()
+    expect(lesson.heading).to_have_text("Lessons")
+
+
+def test_the_lab_opens_with_the_lesson_s_numbers(visit: Visit) -> None:
+    lesson = visit("whose-tokens-count")
+    lesson.page.get_by_role("link", name="Try these numbers in the lab").click()
+    expect(lesson.page.locator(".stage .batch, .stage").first).to_contain_text("8 valid of 8 tokens")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_screen_fits_a_phone_and_has_contrast(visit: Visit, scheme: str) -> None:
+    lesson = visit(viewport=PHONE, color_scheme=scheme)
+    faint, wide = set(), []
+    for slug, screen in [("", ""), *SCREENS]:
+        lesson.open(slug, screen)
+        wide += [f"{screen}: {node}" for node in lesson.too_wide()]
+        found = lesson.main.evaluate(CONTRASTS)
+        assert len(found) > 5
+        faint |= {f"{screen}: {text[:30]}: {ratio:.2f}" for text, ratio in found if ratio < LOWEST_CONTRAST}
+    faint = {said for said in faint if ": …: " not in said}  # where the row of screens leaves some out
+    assert not wide
+    assert not faint
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(visit: Visit, scheme: str) -> None:
+    lesson = visit("whose-tokens-count", "how-much-does-a-token-count", color_scheme=scheme)
+    lesson.page.get_by_role("textbox").fill("0,25")
+    lesson.lock.click()
+    expect(lesson.stage).to_have_count(1)
+    faults = serious(lesson)
+    for slug, screen in [
+        ("", ""),
+        ("one-step", "check-yourself"),
+        ("whose-tokens-count", "what-one-token-weighs"),
+    ]:
+        lesson.open(slug, screen)
+        if screen == "check-yourself":
+            lesson.page.get_by_role("button", name="Check my answer").first.click()
+            expect(lesson.alerts).to_contain_text("Type a number first")
+        faults += serious(lesson)
+    assert not faults, "\n".join(faults)
+
+
+def serious(lesson: LessonPage) -> list[str]:
+    """What axe finds on the page that is serious."""
+    lesson.ready()
+    found = Axe().run(lesson.page).response
+    assert len(found["passes"]) > 10, "axe has looked at the page"
+    return [
+        f"{fault['id']} ({fault['impact']}): {[node['target'] for node in fault['nodes']]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
