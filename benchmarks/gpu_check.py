@@ -68,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def scenarios(quick: bool) -> list[Scenario]:
     """What is run."""
-    names = PRESETS[1:3] if quick else (*PRESETS, *COLLECTIVES)
-    return [*map(preset, names), HEAVY]
+    return [*map(preset, PRESETS[1:3])] if quick else [*map(preset, (*PRESETS, *COLLECTIVES)), HEAVY]
 
 
 def line(scenario: Scenario, mode: str, dtype: str, devices: str, folder: Path) -> str:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser
 
@@ -15,20 +17,38 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
 from serving import chromium_path, launched_chromium, no_chromium, served_app
 
-README = [("stage", "beat=allreduce.b0.r1", 1280, 812)]
-PAGES = [
-    ("start", "", 1280, 812),
-    ("reduce-scatter", "beat=allreduce.b0.r1", 1280, 812),
-    ("optimizer", "beat=optimizer", 1280, 812),
-    ("overlap", "preset=overlap&beat=s1.allreduce.b1.r2", 1280, 900),
-    ("empty-rank", "preset=empty-rank&reduction=mean_of_rank_means&beat=optimizer", 1280, 812),
-    ("ring-8", "preset=ring-8&beat=allreduce.b0.r4", 1280, 900),
-    ("ring-64", "preset=ring-64&beat=allreduce.b0.r40", 1280, 900),
-    ("bad-input", "world_size=0", 1280, 900),
-    ("narrow", "beat=allreduce.b0.r1", 390, 844),
-    ("narrow-8", "preset=ring-8&beat=allreduce.b0.r4", 390, 844),
-    ("narrow-64", "preset=ring-64&beat=allreduce.b0.r40", 390, 844),
-]
+from dpsim.lessons import Lesson, lessons
+
+README = [("stage", "?beat=allreduce.b0.r1", 1280, 812)]
+WIDE, NARROW, PROJECTOR = (1280, 900), (390, 844), (1920, 1080)
+STATES = {
+    "start": ("", [WIDE, NARROW]),
+    "reduce-scatter": ("?beat=allreduce.b0.r1", [WIDE, NARROW]),
+    "optimizer": ("?beat=optimizer", [WIDE]),
+    "overlap": ("?preset=overlap&beat=s1.allreduce.b1.r2", [WIDE]),
+    "empty-rank": ("?preset=empty-rank&reduction=mean_of_rank_means&beat=optimizer", [WIDE]),
+    "ring-8": ("?preset=ring-8&beat=allreduce.b0.r4", [WIDE, NARROW]),
+    "ring-64": ("?preset=ring-64&beat=allreduce.b0.r40", [WIDE, NARROW]),
+    "bad-input": ("?world_size=0", [WIDE]),
+    "lab": ("lab", [WIDE, NARROW]),
+    "lab-steps": ("lab?steps=8&optimizer.kind=adam&reduction=mean_of_rank_means", [WIDE, NARROW]),
+    "lessons": ("lesson", [WIDE, NARROW]),
+    "presenter": ("?present=1&beat=allreduce.b0.r1", [PROJECTOR, WIDE]),
+    "presenter-8": ("?preset=ring-8&present=1&beat=allreduce.b0.r4", [PROJECTOR]),
+}
+
+
+def states() -> Iterator[tuple[str, str, int, int]]:
+    """Every state to look at: a name, its address, and the window's width and height."""
+    every = dict(STATES)
+    for slug, lesson in lessons().items():
+        if isinstance(lesson, Lesson):
+            for screen in lesson.screens:
+                query = urlencode({"lesson": slug, "screen": screen.slug})
+                every[f"lesson-{slug}-{screen.slug}"] = (f"lesson?{query}", [WIDE, NARROW])
+    for name, (address, sizes) in every.items():
+        for width, height in sizes:
+            yield f"{name}-{width}", address, width, height
 
 
 def picture(
@@ -38,10 +58,16 @@ def picture(
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
     page = context.new_page()
-    page.goto(f"{address}/?{query}")
-    page.wait_for_selector(".stage .say h2:not(:empty)")
-    page.wait_for_timeout(800)
-    page.screenshot(path=file, full_page=width < 500)
+    page.goto(f"{address}/{query}")
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    page.wait_for_timeout(1500)  # fonts, and charts that draw themselves
+    if page.locator(".stage").count():
+        page.wait_for_selector(".stage .say h2:not(:empty)")
+    if "present=1" not in query and file.parent != HERE:  # the whole page, not the window's part of it
+        whole = page.evaluate("document.querySelector('.stMain').scrollHeight")
+        page.set_viewport_size({"width": width, "height": max(height, int(whole))})
+        page.wait_for_timeout(500)
+    page.screenshot(path=file)
     context.close()
 
 
@@ -53,7 +79,7 @@ def main() -> None:
         sys.exit(no_chromium())
     log = Path(tempfile.mkdtemp()) / "app.log"
     with served_app(log) as address, launched_chromium(path) as browser:
-        for name, query, width, height in README if len(sys.argv) == 1 else PAGES:
+        for name, query, width, height in README if len(sys.argv) == 1 else states():
             for theme in ("light", "dark"):
                 picture(browser, address, query, (width, height), theme, folder / f"{name}-{theme}.png")
 

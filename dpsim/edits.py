@@ -76,6 +76,8 @@ def _fit_gradients(data: dict[str, Any], seed: int) -> None:
     known = data["model"].get("gradient_sums") or []
     size = len(known[0][0]) if known else GIVEN_ELEMENTS
     micro = data["batch"].get("micro_batches", 1)
+    if data["batch"].get("shard") == "by_hand":  # it follows from the assignment
+        micro = [len(row) for row in data["batch"]["assignment"]]
     table = []
     for r in range(data["world_size"]):
         k = micro if isinstance(micro, int) else micro[r]
@@ -150,10 +152,8 @@ def with_assignment(scenario: Scenario, rows: tuple[tuple[tuple[float, ...], ...
     ]
     if not isinstance(data["reduction"], str):
         data["reduction"] = "token_weighted"
-    data["batch"]["micro_batches"] = [len(row) for row in rows]
     if len(rows) == scenario.world_size:
         _fit_gradients(data, scenario.seed)
-    del data["batch"]["micro_batches"]  # it follows from the assignment
     return from_dict(data)
 
 

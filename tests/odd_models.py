@@ -1,6 +1,7 @@
 """A rank of DistributedDataParallel on a model with a tied, a frozen and an unused parameter.
 
-Run as a program with its rank, the world size and a folder to meet in; prints its gradients as JSON.
+Run as a program with its rank, the world size and a folder to meet in; prints its gradients
+and one device's as JSON.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def main(rank: int, size: int, folder: Path) -> None:
     (loss * size / VALID).backward()  # the average over R ranks makes it Σ S / N
     travelled = recorder.columns(rank)["kind"]
     assert {KINDS[kind] for kind in travelled} == {KINDS[ALL_REDUCE]}
-    print(json.dumps({"gradients": gradients(module), "buckets": list(watch.seen.values())}))
+    whole = Odd()
+    (whole(torch.tensor(TOKENS).flatten(), torch.tensor(LABELS).flatten()) / VALID).backward()
+    said = {"gradients": gradients(module), "alone": gradients(whole), "buckets": list(watch.seen.values())}
+    print(json.dumps(said))
     dist.destroy_process_group()
 
 

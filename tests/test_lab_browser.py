@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("playwright")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
+from serving import served_app
 from stage_page import Stage
 
 from dpsim.forms import from_query, preset, to_query, to_toml
@@ -320,6 +321,35 @@ def test_nothing_serious_for_axe_and_nothing_cut_off(lab: Callable[..., Lab], wi
         found = Axe().run(page.page).response["violations"]
         serious = [v for v in found if v["impact"] in ("serious", "critical")]
         assert [(v["id"], v["nodes"][0]["html"][:200]) for v in serious] == []
+
+
+def test_a_fresh_server_that_is_first_asked_for_the_lab_shows_it(chromium: Browser, tmp_path: Path) -> None:
+    with served_app(tmp_path / "server.log") as url:
+        context = chromium.new_context(viewport=DESKTOP)
+        context.set_default_timeout(30_000)
+        page = Lab(context.new_page(), url)
+        page.open("steps=2")
+        expect(page.page.get_by_role("navigation").get_by_role("link")).to_have_count(3)
+        page.agrees(4)
+        assert page.asked("steps") == "2"
+        assert page.page.title() == "dpsim: one data-parallel step"
+        context.close()
+
+
+def test_the_presenters_view_is_the_stage_alone_and_a_remote_steps_it(lab: Callable[..., Lab]) -> None:
+    page = lab("present=1", viewport={"width": 1920, "height": 1080})
+    expect(page.page.get_by_role("navigation")).not_to_be_visible()
+    assert page.page.evaluate("document.querySelector('.stMain').scrollHeight") <= 1080
+    for beat in (1, 2):
+        page.page.keyboard.press("PageDown")
+        page.at(beat)
+    page.page.keyboard.press("PageUp")
+    page.at(1)
+    page.page.get_by_role("button", name="Leave the presenter's view").click()
+    expect(page.page.get_by_role("navigation")).to_be_visible()
+    page.agrees(4)
+    assert page.asked("present") is None
+    page.at(1)
 
 
 def test_the_keyboard_alone_changes_and_undoes(lab: Callable[..., Lab]) -> None:

@@ -23,18 +23,22 @@ from command_line import Capture, answer, complaint
 from live_runs import needs_torch
 
 from dpsim.forms import preset
-from dpsim.live import pool, turns
+from dpsim.live import launch, pool, turns
 from dpsim.live.errors import CancelledError, LiveError
-from dpsim.live.launch import POOL, run_live
+from dpsim.live.launch import run_live
+from dpsim.live.pool import Pool
 from dpsim.live.watch import CAUSES, Progress, explained
 from dpsim.live.worker import explanation
-from dpsim.scenario import Compute
+from dpsim.scenario import Batch, Compute, Scenario
 
 pytestmark = needs_torch
 
 ROOT = Path(__file__).parent.parent
 GUIDE = preset("accelerate-doc")
 LONG = replace(GUIDE, steps=200, compute=Compute(work_factor=2000))  # a minute, if it were let
+ALONE = Scenario(name="alone", world_size=1, batch=Batch(lengths=[3]))
+LONG_ALONE = replace(ALONE, steps=200, compute=Compute(work_factor=2000))
+SOON_S = 60.0  # far less than a run would go on, and enough for a machine that is busy
 
 
 def gone(pid: int) -> bool:
@@ -55,11 +59,12 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where runs make their folders; nothing but the lock may be left in it once their ranks have ended."""
-    POOL.close()
+    """Where runs make their folders; nothing but the lock may be left in it once their ranks have ended. The
+    ranks are cold ones: the warm ones outlive what goes wrong here."""
+    monkeypatch.setattr(launch, "POOL", Pool())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield tmp_path
-    POOL.close()
+    launch.POOL.close()
     assert [p.name for p in tmp_path.iterdir() if p.name != "dpsim-live.lock"] == []
 
 
@@ -75,30 +80,31 @@ def in_the_second_step(act: Callable[[], object]) -> Callable[[Progress], None]:
 
 
 @pytest.mark.parametrize(
-    ("kill", "sentence"),
+    ("kill", "stall_s", "sentence"),
     [
-        (signal.SIGKILL, r"^live: rank 1 was killed by SIGKILL (in|at|while) .+ of step \d+"),
+        (signal.SIGKILL, 120.0, r"^live: rank 1 was killed by SIGKILL (in|at|while) .+ of step \d+"),
         (
             signal.SIGSTOP,
+            5.0,
             r"^live: rank 1 was stopped (in|at|while) .+ of step \d+.*: no rank gave a sign of life",
         ),
     ],
 )
 def test_a_rank_that_dies_or_stops_in_a_step_ends_the_run(
-    kill: signal.Signals, sentence: str, folders: Path
+    kill: signal.Signals, stall_s: float, sentence: str, folders: Path
 ) -> None:
-    run_live(GUIDE, devices="cpu")
-    pids, hit = [p.pid for p in POOL.processes], []
+    pids, hit = [], []
 
     def strike() -> None:
+        pids.extend(p.pid for p in launch.POOL.processes)
         os.kill(pids[1], kill)
         hit.append(time.monotonic())
 
     with pytest.raises(LiveError, match=sentence):
-        run_live(LONG, devices="cpu", stall_s=2.0, on_progress=in_the_second_step(strike))
-    assert time.monotonic() - hit[0] < 10
+        run_live(LONG, devices="cpu", stall_s=stall_s, on_progress=in_the_second_step(strike))
+    assert time.monotonic() - hit[0] < SOON_S
     assert all(map(gone, pids))
-    assert POOL.processes == []
+    assert launch.POOL.processes == []
 
 
 def test_a_run_can_be_cancelled_the_next_one_works_and_one_that_takes_too_long_is_ended(
@@ -107,22 +113,22 @@ def test_a_run_can_be_cancelled_the_next_one_works_and_one_that_takes_too_long_i
     cancel, pids, at = threading.Event(), [], []
 
     def call_off() -> None:
-        pids.extend(p.pid for p in POOL.processes)
+        pids.extend(p.pid for p in launch.POOL.processes)
         at.append(time.monotonic())
         cancel.set()
 
     with pytest.raises(CancelledError, match=r"^live: the run was cancelled"):
-        run_live(LONG, devices="cpu", cancel=cancel, on_progress=in_the_second_step(call_off))
-    assert time.monotonic() - at[0] < 3
-    assert len(pids) >= 2
+        run_live(LONG_ALONE, devices="cpu", cancel=cancel, on_progress=in_the_second_step(call_off))
+    assert time.monotonic() - at[0] < SOON_S
+    assert len(pids) == 1
     assert all(map(gone, pids))
-    assert run_live(GUIDE, devices="cpu").source == "measured"
+    assert run_live(ALONE, devices="cpu").source == "measured"
     begun = time.monotonic()
     with pytest.raises(
-        LiveError, match=r"^live: the run was not done within 1 s: rank \d hangs .+ of step \d+"
+        LiveError, match=r"^live: the run was not done within 1 s: rank 0 hangs (in|at|while) "
     ):
-        run_live(LONG, devices="cpu", deadline_s=1.0)
-    assert time.monotonic() - begun < 4
+        run_live(LONG_ALONE, devices="cpu", deadline_s=1.0)
+    assert time.monotonic() - begun < SOON_S
 
 
 PARENT = """
@@ -149,7 +155,8 @@ def test_ranks_end_when_their_parent_is_killed_and_leave_no_folder(folders: Path
         (folder,) = [p for p in folders.iterdir() if p.is_dir()]
         assert folder.stat().st_mode & 0o777 == 0o700
         parent.kill()
-    assert within(5, lambda: all(map(gone, pids)))
+    assert within(SOON_S, lambda: all(map(gone, pids)))
+    assert within(SOON_S, lambda: not folder.exists())
 
 
 def broken_torch(tmp_path: Path, line: str) -> dict[str, str]:
@@ -205,11 +212,11 @@ def test_an_operator_can_switch_live_off(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_ranks_that_nobody_needs_any_more_end(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "IDLE_S", 0.5)
-    run_live(GUIDE, devices="cpu")
-    pids = [p.pid for p in POOL.processes]
-    assert not any(map(gone, pids))
-    assert within(5, lambda: all(map(gone, pids)) and POOL.processes == [])
+    monkeypatch.setattr(pool, "IDLE_S", 0.1)
+    pids: set[int] = set()
+    run_live(ALONE, devices="cpu", on_progress=lambda _: pids.update(p.pid for p in launch.POOL.processes))
+    assert len(pids) == 1
+    assert within(SOON_S, lambda: all(map(gone, pids)) and launch.POOL.processes == [])
 
 
 def test_one_run_at_a_time_the_others_hear_their_place_and_can_leave_the_queue(folders: Path) -> None:
@@ -246,14 +253,14 @@ def test_the_queue_keeps_its_order_and_is_bounded(folders: Path, monkeypatch: py
         for i, name in enumerate(places):
             threads.append(threading.Thread(target=wait, args=(name,)))
             threads[-1].start()
-            assert within(5, lambda i=i, name=name: i + 1 in places[name])
+            assert within(SOON_S, lambda i=i, name=name: i + 1 in places[name])
         with (
             pytest.raises(LiveError, match="another run is in progress, and 2 more are waiting"),
             turns.turn(lambda place: None),
         ):
             leave.set()
     for thread in threads:
-        thread.join(5)
+        thread.join(SOON_S)
     assert order == ["first", "second"]
     assert not leave.is_set()
 
@@ -265,8 +272,12 @@ def test_a_holder_s_death_frees_the_machine(folders: Path) -> None:
         assert holder.stdout is not None
         holder.stdout.readline()
         heard: list[int] = []
-        threading.Timer(0.3, holder.kill).start()
-        with turns.turn(heard.append):
+
+        def hear(place: int) -> None:
+            heard.append(place)
+            holder.kill()
+
+        with turns.turn(hear):
             assert heard
 
 

@@ -63,29 +63,45 @@ def frame(place: str) -> bool:
     return arrived
 
 
-def presenting() -> bool:
-    """Whether the link asks for the presenter's view; then the page's chrome is gone but for the way back."""
+def presenting(stage: str, ids: tuple[str, ...]) -> bool:
+    """Whether the link asks for the presenter's view; then the page's chrome is gone but for the way back.
+
+    The address keeps the beat, one of `ids`, that the stage with the key `stage` rests on, there and back.
+    """
     if st.query_params.get("present") != "1":
         return False
     st.html(ALONE)
-    st.button("Leave the presenter's view", key="leave", type="tertiary", on_click=_leave)
+    st.button(
+        "Leave the presenter's view",
+        key="leave",
+        type="tertiary",
+        on_click=_present,
+        args=(stage, ids, False),
+    )
     return True
 
 
-def present_button() -> None:
+def present_button(stage: str, ids: tuple[str, ...]) -> None:
     """The toggle into the presenter's view."""
     st.button(
         "Present",
         key="present",
         icon=":material/slideshow:",
-        on_click=_enter,
+        on_click=_present,
+        args=(stage, ids, True),
         help="A large stage for the projector, stepped by a remote",
     )
 
 
-def _enter() -> None:
-    st.query_params["present"] = "1"
+def rests_on(stage: str, ids: tuple[str, ...]) -> str:
+    """The beat that the stage with this key has told it rests on, if it is one of `ids`; else nothing."""
+    told = st.session_state.get(stage)
+    beat = told.get("beat") if told is not None else None
+    return beat if beat in ids else ""
 
 
-def _leave() -> None:
-    del st.query_params["present"]
+def _present(stage: str, ids: tuple[str, ...], large: bool) -> None:
+    beat = rests_on(stage, ids)
+    wanted = st.query_params.to_dict() | ({"beat": beat} if beat else {})
+    wanted.pop("present", None)
+    st.query_params.from_dict(wanted | ({"present": "1"} if large else {}))

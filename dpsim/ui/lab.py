@@ -27,11 +27,11 @@ def lab_page() -> None:
     """Draw the page. Bad input gets a message in its place, and what was shown stays."""
     now, wrong = settle(frame("lab"))
     data, text, ids = _picture(now.shown)
-    place = {"first": now.first or ids[0], "keep": not now.first}
-    if presenting():
+    place = {"first": stopped_at(now) or ids[0], "keep": not now.placed}
+    if presenting(STAGE, ids):
         play(data | place | {"present": True}, key=STAGE)
     else:
-        _heading(now)
+        _heading(now, ids)
         if wrong:
             st.error(literal(wrong), icon=":material/error:")
         first_five(now.shown.scenario)
@@ -46,7 +46,7 @@ def lab_page() -> None:
     now.busy = False  # the run is through: from here on another address means that somebody has navigated
 
 
-def _heading(now: Lab) -> None:
+def _heading(now: Lab, ids: tuple[str, ...]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title("Lab", anchor=False, width="content")
         name = now.shown.scenario.name
@@ -63,7 +63,7 @@ def _heading(now: Lab) -> None:
             share(now)
         with st.popover("Open", icon=":material/folder_open:"):
             open_button()
-        present_button()
+        present_button(STAGE, ids)
     if now.shown.trace is not None:
         st.info(f"A trace that was opened, {now.shown.trace.source}. Changing anything simulates anew.")
 

@@ -22,6 +22,7 @@ from dpsim.checks import InputError
 from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
+from dpsim.ui.frame import rests_on
 from dpsim.ui.picture import check_shown, picture
 from dpsim.ui.step_view import NOT_OF_THE_SCENARIO, chosen_scenario
 
@@ -56,8 +57,8 @@ class Lab:
     `before` are the queries of earlier results, newest last. `address` is what was last read from the address
     bar or written to it. `said` is what every control said when it was last listened to, `edits` what a
     control does, `refused` why what it says cannot be. `linked` is the beat that the last link asked for, and
-    `told` what the stage had told until then; `first` is that beat, too, until something is changed: from
-    then on the stage keeps its own place. `epoch` rises whenever something else than a click on the token
+    `told` what the stage had told until then; the stage is `placed` there until something is changed: from
+    then on it keeps its own place. `epoch` rises whenever something else than a click on the token
     editor decides what it shows. `busy` until a run with a change is through.
     """
 
@@ -67,7 +68,7 @@ class Lab:
     said: dict[str, Any] = field(default_factory=dict)
     edits: dict[str, Edit] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    first: str = ""
+    placed: bool = True
     linked: str = ""
     told: str = ""
     epoch: int = 0
@@ -81,7 +82,7 @@ class Lab:
         if shown == self.shown:
             return
         self.before = (*self.before, self.shown.query)[-MOST_UNDO:]
-        self.shown, self.first = shown, ""
+        self.shown, self.placed = shown, False
 
     def overrule(self, shown: Shown) -> None:
         """Show something that no control has said: what was typed and refused is forgotten."""
@@ -155,14 +156,10 @@ def settle(arrived: bool) -> tuple[Lab, str | None]:
 
 def stopped_at(now: Lab) -> str:
     """The beat that the stage rests on, as far as it has told and what is shown has it; empty: the first."""
-    beat = now.linked if _told() == now.told else _told()
-    return beat if beat in picture(now.shown.query)[2][1:] else ""
-
-
-def _told() -> str:
-    """The beat that the stage told last, if it has told any."""
-    told = st.session_state.get(STAGE)
-    return (told.get("beat") if told is not None else None) or ""
+    ids = picture(now.shown.query)[2]
+    told = rests_on(STAGE, ids)
+    beat = now.linked if told == now.told else told
+    return beat if beat in ids[1:] else ""
 
 
 def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[Lab, str | None]:
@@ -188,8 +185,8 @@ def _read(asked: dict[str, str], now: Lab | None, socket: str | None) -> tuple[L
     beat = st.query_params.get("beat", ids[0])
     if beat not in ids and wrong is None:
         wrong = str(InputError("beat", f"must be one of {', '.join(ids[:4])}, …, {ids[-1]}", beat))
-    now.first = now.linked = beat if beat in ids else ids[0]
-    now.told = _told()
+    now.linked, now.placed = beat if beat in ids else ids[0], True
+    now.told = rests_on(STAGE, ids)
     st.session_state["lab"] = now
     return now, wrong
 

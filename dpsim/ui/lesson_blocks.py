@@ -11,7 +11,7 @@ from dpsim.lessons import Prose, Screen
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.setting import Setting
-from dpsim.ui.frame import present_button
+from dpsim.ui.frame import present_button, presenting, rests_on
 from dpsim.ui.lesson_questions import exercise, predict, shown
 from dpsim.ui.picture import picture, play
 from dpsim.ui.text import explained, literal
@@ -67,25 +67,28 @@ def _caption(text: str, setting: Setting) -> None:
 def _stage(block: Stage, place: str, setting: Setting, asked: str | None) -> None:
     """The stage, and below it what it shows in words."""
     data, text, ids = picture(to_query(block.scenario))
-    play(data | {"first": _first(block, place, asked)}, key=f"stage/{place}")
+    play(data | {"first": _first(place, ids, block.beat, asked)}, key=f"stage/{place}")
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         _caption(block.caption, setting)
-        present_button()
+        present_button(f"stage/{place}", ids)
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)
 
 
-def present(block: Stage, place: str, asked: str | None) -> None:
-    """The stage alone, for the projector."""
-    data = picture(to_query(block.scenario))[0]
-    play(data | {"first": _first(block, place, asked), "present": True}, key=f"stage/{place}")
+def present(block: Stage, place: str, asked: str | None) -> bool:
+    """Draw the stage alone, for the projector, if the link asks for it; whether it does."""
+    data, _, ids = picture(to_query(block.scenario))
+    large = presenting(f"stage/{place}", ids)
+    if large:
+        first = _first(place, ids, block.beat, asked)
+        play(data | {"first": first, "present": True}, key=f"stage/{place}")
+    return large
 
 
-def _first(block: Stage, place: str, asked: str | None) -> str:
-    """The block's beat, or the one that a link names: decided once, so that the stage's data stay."""
+def _first(place: str, ids: tuple[str, ...], beat: str, asked: str | None) -> str:
+    """Where the stage rests; on a first look the beat that a link names, else the block's own."""
     opened: dict[str, str] = st.session_state.setdefault("lesson.opened", {})
-    ids = picture(to_query(block.scenario))[2]
-    return opened.setdefault(place, asked if asked in ids else block.beat)
+    return rests_on(f"stage/{place}", ids) or opened.setdefault(place, asked if asked in ids else beat)
 
 
 def _compare(block: Compare) -> None:

@@ -11,7 +11,7 @@ from dpsim.directives import Stage
 from dpsim.forms import to_query
 from dpsim.lessons import Lesson, Screen, lessons
 from dpsim.scenario import Scenario
-from dpsim.ui.frame import frame, presenting
+from dpsim.ui.frame import frame
 from dpsim.ui.lesson_blocks import TEXT_WIDTH, draw, present
 from dpsim.ui.lesson_questions import answers, shown
 from dpsim.ui.lesson_top import top
@@ -99,8 +99,7 @@ def _lesson(lesson: Lesson, found: dict[str, Lesson | InputError], asked: dict[s
     screen = lesson.screens[at]
     place = f"{lesson.slug}/{screen.slug}"
     stages = [block for block in screen.blocks if isinstance(block, Stage)]
-    if stages and presenting():
-        present(stages[0], place, asked.get("beat"))
+    if stages and present(stages[0], place, asked.get("beat")):
         return
     with st.container(key="lesson"):
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -51,6 +51,6 @@ def picture(query: str) -> Picture:
 
 
 @st.fragment
-def play(data: Data, key: str = "stage") -> None:
+def play(data: Data, key: str) -> None:
     """The stage in a fragment of its own, so that stopping at a beat reruns nothing else."""
     stage(data, key=key)

@@ -11,12 +11,13 @@ from dpsim.edits import with_world_size
 from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import APP_RANKS, Scenario
 from dpsim.ui.downloads import take_along
-from dpsim.ui.frame import frame, present_button, presenting
+from dpsim.ui.frame import frame, present_button, presenting, rests_on
 from dpsim.ui.picture import check_shown, picture, play
 from dpsim.ui.text import literal
 
 LEAST = {"name": "x", "batch.sequences": "1"}  # a scenario needs a name and a batch
 OPENING = "first-screen"
+STAGE = "stage"
 NOT_OF_THE_SCENARIO = ("preset", "beat", "present", "embed", "embed_options")
 
 
@@ -45,20 +46,21 @@ def step_page() -> None:
         errors.append(str(error))
     name, query = st.session_state.setdefault("good", (OPENING, to_query(preset(OPENING))))
     data, text, ids = picture(query)
-    opening = _opening(data["id"], ids, asked.get("beat"), errors)
-    if presenting():
-        play(data | {"first": opening, "present": True})
+    large = presenting(STAGE, ids)
+    opening = _opening((data["id"], large), ids, asked.get("beat"), errors)
+    if large:
+        play(data | {"first": opening, "present": True}, STAGE)
         return
-    _heading(name, query, data["title"])
+    _heading(name, query, data["title"], ids)
     for message in errors:
         st.error(literal(message), icon=":material/error:")
-    play(data | {"first": opening})
+    play(data | {"first": opening}, STAGE)
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)
     take_along(query)
 
 
-def _heading(name: str, query: str, title: str) -> None:
+def _heading(name: str, query: str, title: str, ids: tuple[str, ...]) -> None:
     heading, choosing, lab, present = st.columns([5, 3, 1.3, 1.1], vertical_alignment="center")
     # The address is the truth: a link, Back and Forward move the control, and the control writes the address.
     st.session_state["preset"] = name
@@ -75,7 +77,7 @@ def _heading(name: str, query: str, title: str) -> None:
         asked: dict[str, str | list[str]] = dict(parse_qsl(query, keep_blank_values=True))
         st.page_link("pages/lab.py", label="Try it in the lab", icon=":material/science:", query_params=asked)
     with present:
-        present_button()
+        present_button(STAGE, ids)
 
 
 def _choose() -> None:
@@ -83,15 +85,18 @@ def _choose() -> None:
     st.query_params.from_dict({"preset": st.session_state["preset"]})
 
 
-def _opening(identity: str, ids: tuple[str, ...], asked: str | None, errors: list[str]) -> str:
-    """The beat this picture opens on: kept for as long as it is shown, so that its data do not change."""
-    opened: tuple[str, str] | None = st.session_state.get("opened")
-    if opened is None or opened[0] != identity:
+def _opening(picture: tuple[str, bool], ids: tuple[str, ...], asked: str | None, errors: list[str]) -> str:
+    """The beat this picture opens on: kept for as long as it is shown, so that its data do not change. The
+    same picture in the presenter's view, and back, opens where it rests."""
+    opened: tuple[tuple[str, bool], str] | None = st.session_state.get("opened")
+    if opened is not None and opened[0] != picture and opened[0][0] == picture[0]:
+        asked = rests_on(STAGE, ids) or opened[1]
+    if opened is None or opened[0] != picture:
         known = asked is None or asked in ids
         if not known:
             errors.append(
                 str(InputError("beat", f"must be one of {', '.join(ids[:4])}, …, {ids[-1]}", asked))
             )
-        opened = (identity, asked if asked is not None and known else ids[0])
+        opened = (picture, asked if asked is not None and known else ids[0])
         st.session_state["opened"] = opened
     return opened[1]
