@@ -18,6 +18,20 @@ from dpsim.trace import load
 pytestmark = needs_torch
 
 
+def test_live_saves_a_trace_that_opens_again_and_can_be_told(capsys: Capture, tmp_path: Path) -> None:
+    saved, perfetto = tmp_path / "trace.json", tmp_path / "perfetto.json"
+    out = ("--out", saved, "--perfetto", perfetto)
+    found = answer(capsys, "live", "first-screen", "--devices", "cpu", "--dtype", "float32", *out)
+    trace = load(saved)
+    assert trace.source == "measured"
+    assert trace.machine["process_ids"].split() == [str(pid) for pid in found["pids"]]
+    assert trace.machine["dtype"] == found["dtype"] == "float32"
+    assert trace.parameters[1, 0].tolist() == found["parameters_after"]
+    assert any(b.id == "allreduce.b0.r5" for b in beats(trace))
+    assert perfetto.stat().st_size > 0
+    assert [b["id"] for b in answer(capsys, "beats", saved)["beats"]] == [b.id for b in beats(trace)]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_live_answers_the_keys_of_simulate_and_where_it_ran(mode: str, capsys: Capture) -> None:
     simulated = answer(capsys, "simulate", "accelerate-doc")
@@ -46,20 +60,6 @@ def test_live_takes_a_reduction(scheme: str, capsys: Capture) -> None:
     for key in ("gradient", "parameters_after", "loss"):
         wanted = simulated[key]
         assert found[key] == (None if wanted is None else pytest.approx(wanted, rel=1e-12))
-
-
-def test_live_saves_a_trace_that_opens_again_and_can_be_told(capsys: Capture, tmp_path: Path) -> None:
-    saved, perfetto = tmp_path / "trace.json", tmp_path / "perfetto.json"
-    out = ("--out", saved, "--perfetto", perfetto)
-    found = answer(capsys, "live", "first-screen", "--devices", "cpu", "--dtype", "float32", *out)
-    trace = load(saved)
-    assert trace.source == "measured"
-    assert trace.machine["process_ids"].split() == [str(pid) for pid in found["pids"]]
-    assert trace.machine["dtype"] == found["dtype"] == "float32"
-    assert trace.parameters[1, 0].tolist() == found["parameters_after"]
-    assert any(b.id == "allreduce.b0.r5" for b in beats(trace))
-    assert perfetto.stat().st_size > 0
-    assert [b["id"] for b in answer(capsys, "beats", saved)["beats"]] == [b.id for b in beats(trace)]
 
 
 def test_live_on_another_number_of_ranks_where_the_scenario_can_take_it(
