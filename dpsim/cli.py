@@ -18,13 +18,12 @@ from dpsim import app, network
 from dpsim.beats import beats, beats_as_text
 from dpsim.checks import InputError, choice, decoded, number, read_text, whole
 from dpsim.collectives import OPS, build
-from dpsim.comparison import compare
 from dpsim.forms import preset, preset_names, preset_or_file
-from dpsim.metrics import step_metrics
 from dpsim.reduce_input import reduce_report
-from dpsim.scenario import COLLECTIVES, MAX_RANKS, MAX_STEPS, SCHEMES
+from dpsim.report import live_report, trace_report
+from dpsim.scenario import COLLECTIVES, MAX_RANKS, MAX_STEPS, SCHEMES, Scenario
 from dpsim.simulate import simulate
-from dpsim.trace import MAX_EVENTS, save, to_perfetto
+from dpsim.trace import MAX_EVENTS, Trace, load, save, to_perfetto
 
 MAX_INPUT_BYTES = 50_000_000
 
@@ -95,53 +94,69 @@ def _cost(args: argparse.Namespace) -> Report:
 
 
 def _simulate(args: argparse.Namespace) -> Report:
+    trace = simulate(_chosen(args))
+    return _kept(trace, args)
+
+
+def _live(args: argparse.Namespace) -> Report:
+    from dpsim.live.launch import run_live  # where there are no live runs, everything else still works
+
+    scenario = _chosen(args)
+    if args.ranks is not None:
+        scenario = replace(scenario, world_size=whole("--ranks", args.ranks, 1, MAX_RANKS))
+
+    def say(progress: Any) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{progress.text} ", end="", file=sys.stderr, flush=True)
+
+    try:
+        trace = run_live(scenario, mode=args.mode, dtype=args.dtype, devices=args.devices, on_progress=say)
+    finally:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr)
+    return _kept(trace, args) | live_report(trace)
+
+
+def _devices(_: argparse.Namespace) -> Report:
+    from dpsim.live.errors import LiveError
+    from dpsim.live.launch import look
+
+    try:
+        found = look()
+    except LiveError as error:
+        return {"live": False, "why": error.rule, "devices": []}
+    return {
+        "live": True,
+        "why": found.chosen.hardware,
+        "devices": list(found.machine.cuda) or ["cpu"],
+        "backend": found.chosen.backend,
+        "dtype": found.chosen.dtype,
+        "probe": found.probe,
+        "cores": found.machine.cores,
+        "versions": {"python": found.machine.python, "torch": found.machine.torch},
+    }
+
+
+def _chosen(args: argparse.Namespace) -> Scenario:
+    """The scenario of the call, with what the call changes in it."""
     scenario = preset_or_file(args.scenario)
     if args.reduction is not None:
         scenario = replace(scenario, reduction=choice("--reduction", args.reduction, SCHEMES))
     if args.steps is not None:
         scenario = replace(scenario, steps=whole("--steps", args.steps, 1, MAX_STEPS))
-    trace = simulate(scenario)
-    last = scenario.steps - 1
-    gradient = trace.gradient(last)
-    comparison = compare(scenario)
-    measures = step_metrics(trace, last)
+    return scenario
+
+
+def _kept(trace: Trace, args: argparse.Namespace) -> Report:
+    """The report on a trace, which is saved first where that is wanted."""
+    report = trace_report(trace)
     if args.out is not None:
         _write("--out", args.out, lambda: save(trace, args.out))
     if args.perfetto is not None:
         _write(
             "--perfetto", args.perfetto, lambda: Path(args.perfetto).write_text(to_perfetto(trace), "utf-8")
         )
-    return {
-        "scenario": scenario.name,
-        "source": trace.source,
-        "reduction": comparison.chosen,
-        "steps": scenario.steps,
-        "metrics": {
-            name: value.tolist() if hasattr(value, "tolist") else value
-            for name, value in vars(measures).items()
-        },
-        "parameters_before": trace.parameters[last, 0].tolist(),
-        "parameters_after": trace.parameters[last + 1, 0].tolist(),
-        "gradient": None if gradient is None else gradient.tolist(),
-        "loss": comparison.schemes[comparison.chosen].loss[last],
-        "undefined": trace.undefined[last],
-        "comparison": {
-            name: _outcome(outcome, last)
-            for name, outcome in [*comparison.schemes.items(), ("one_device", comparison.one_device)]
-        },
-    }
-
-
-def _outcome(outcome: Any, step: int) -> Report:
-    gradient = outcome.gradient[step]
-    return {
-        "gradient": None if gradient is None else gradient.tolist(),
-        "parameters_after": outcome.parameters[step + 1].tolist(),
-        "loss": outcome.loss[step],
-        "relative_l2_error": outcome.relative_l2_error[step],
-        "cosine": outcome.cosine[step],
-        "undefined": outcome.undefined,
-    }
+    return report
 
 
 def _write(option: str, path: str, write: Callable[[], object]) -> None:
@@ -157,10 +172,11 @@ def _presets(_: argparse.Namespace) -> Report:
 
 
 def _beats(args: argparse.Namespace) -> Report:
-    scenario = preset_or_file(args.scenario)
-    told = beats(simulate(scenario))
+    saved = args.scenario.endswith(".json")
+    trace = load(args.scenario) if saved else simulate(preset_or_file(args.scenario))
+    told = beats(trace)
     return {
-        "scenario": scenario.name,
+        "scenario": trace.scenario.name,
         "beats": [
             {
                 "id": b.id,
@@ -237,15 +253,23 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--bytes", type=_number, required=True, metavar="B")
     sub.add_argument("--latency", type=_number, required=True, metavar="S", help="seconds a message")
     sub.add_argument("--bandwidth", type=_number, required=True, metavar="BYTES_PER_S")
-    sub = command("simulate", _simulate, "simulate a scenario")
-    sub.add_argument("scenario", metavar="PRESET|FILE.toml")
-    sub.add_argument("--reduction", metavar="NAME", help=", ".join(SCHEMES))
-    sub.add_argument("--steps", type=_number, metavar="n")
-    sub.add_argument("--out", metavar="TRACE.json", help="save the trace")
-    sub.add_argument("--perfetto", metavar="FILE", help="save the events for Chrome or Perfetto")
+    simulated = command("simulate", _simulate, "simulate a scenario")
+    simulated.add_argument("scenario", metavar="PRESET|FILE.toml")
+    live = command("live", _live, "run a scenario on this machine's devices, a process per rank")
+    live.add_argument("scenario", metavar="PRESET|FILE.toml")
+    live.add_argument("--devices", default="auto", metavar="auto|cpu|cuda")
+    live.add_argument("--mode", default="chunks", metavar="chunks|library|ddp")
+    live.add_argument("--dtype", metavar="float32|float64")
+    live.add_argument("--ranks", type=_number, metavar="R")
+    for sub in (simulated, live):
+        sub.add_argument("--reduction", metavar="NAME", help=", ".join(SCHEMES))
+        sub.add_argument("--steps", type=_number, metavar="n")
+        sub.add_argument("--out", metavar="TRACE.json", help="save the trace")
+        sub.add_argument("--perfetto", metavar="FILE", help="save the events for Chrome or Perfetto")
+    command("devices", _devices, "what live runs have on this machine")
     command("presets", _presets, "the presets by name and title")
-    sub = command("beats", _beats, "a scenario's step told as text, beat by beat")
-    sub.add_argument("scenario", metavar="PRESET|FILE.toml")
+    sub = command("beats", _beats, "a step told as text, beat by beat")
+    sub.add_argument("scenario", metavar="PRESET|FILE.toml|TRACE.json")
     sub = command("app", _app, "start the app")
     sub.add_argument("--port", type=_number, default=8501)
     sub.add_argument("--address", default="localhost", help="where it listens")

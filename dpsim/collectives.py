@@ -77,6 +77,12 @@ class Schedule:
 Columns = tuple[NDArray[np.integer], ...]
 
 
+def unseen(world_size: int, elements: int) -> Schedule:
+    """An all-reduce of which no message is known: the whole vector in one round, without a row."""
+    none = np.zeros(0, np.int32)
+    return Schedule("unseen", world_size, np.array([0, elements]), 1, none, none, none, none, none)
+
+
 def even_bounds(elements: int, chunks: int) -> NDArray[np.int64]:
     """Bounds of `chunks` chunks whose lengths differ by at most one element, the longer ones first."""
     size, extra = divmod(elements, chunks)

@@ -11,7 +11,7 @@ from dpsim.batch import global_batch
 from dpsim.network import busbw
 from dpsim.scenario import Scenario
 from dpsim.timeline import COUNT, TOKEN_BYTES
-from dpsim.trace import BACKWARD, BARRIER, FORWARD, OPTIMIZER, SCATTER, SEND, Trace
+from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, SCATTER, SEND, Trace
 
 Floats = NDArray[np.float64]
 
@@ -20,10 +20,12 @@ Floats = NDArray[np.float64]
 class StepMetrics:
     """One step, in seconds and bytes; arrays are per rank [R].
 
-    For every rank scatter + count + compute + wait + exposed communication + optimizer = step time.
+    For every rank scatter + count + compute + wait + exposed communication + optimizer = step time; in a
+    step that was measured there is also the little time between its events.
     `straggler` is the rank that does not wait, None where all arrive together. `communication_s` is the time
     from the first to the last message of each bucket, `algbw` the gradient's bytes over it; `bytes_sent` are
-    those of the gradient, without the count's.
+    those of the gradient, without the count's, None where all-reduces were measured as a whole. What one
+    device would take, and with it the efficiency, is None in a step that was not simulated.
     """
 
     step_time_s: float
@@ -35,10 +37,10 @@ class StepMetrics:
     communication_s: float
     optimizer_s: float
     straggler: int | None
-    bytes_sent: Floats
+    bytes_sent: Floats | None
     algbw_bytes_per_s: float | None
     busbw_bytes_per_s: float | None
-    one_device_step_time_s: float
+    one_device_step_time_s: float | None
     scaling_efficiency: float | None
 
 
@@ -63,22 +65,29 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
     synced = synchronisations(trace, step)
     wait = np.sum([s.wait_s for s in synced], axis=0)
     sends = events.where(step=step, kind=SEND)
-    gradient_sends = sends[events.bucket[sends] != COUNT]
-    rank, size_sent = events.rank[gradient_sends], events.bytes[gradient_sends]
+    sends = sends[events.bucket[sends] != COUNT]
+    rank, size_sent = events.rank[sends], events.bytes[sends]
     sent = np.bincount(rank, weights=size_sent, minlength=size).astype(np.float64)
+    whole = events.where(step=step, kind=ALL_REDUCE)
+    messages = np.concatenate([events.where(step=step, kind=RECEIVE), whole])
+    messages = messages[events.bucket[messages] != COUNT]
     busy, moved = 0.0, 0.0
-    for k, b in sorted({(int(events.micro_batch[i]), int(events.bucket[i])) for i in gradient_sends}):
-        own = gradient_sends[(events.micro_batch[gradient_sends] == k)]
+    for k, b in sorted({(int(events.micro_batch[i]), int(events.bucket[i])) for i in messages}):
+        own = messages[(events.micro_batch[messages] == k)]
         own = own[events.bucket[own] == b]
-        busy += float(events.end_s[own].max() - events.start_s[own].min())
-    if len(gradient_sends):
+        starts = events.start_s[own]
+        # A rank may enter an all-reduce early and wait in it: one measured as a whole starts with the last.
+        busy += float(events.end_s[own].max() - (starts.max() if len(whole) else starts.min()))
+    if len(messages):
         micro = trace.scenario.micro_batches[0]
         windows = micro if trace.scenario.buckets.sync_every_micro_batch else 1
-        moved = windows * trace.scenario.model.size * trace.scenario.bytes_per_element
+        moved = windows * trace.scenario.model.size * trace.bytes_per_element
     algbw = moved / busy if busy > 0 else None
     optimizer = events.where(step=step, kind=OPTIMIZER)
     late = np.flatnonzero(wait == 0)
-    alone = one_device_step_time(trace.scenario, optimized=len(optimizer) > 0)
+    alone = None
+    if trace.source == "simulated":  # what a measured step would take alone has to be measured too
+        alone = one_device_step_time(trace.scenario, optimized=len(optimizer) > 0)
     total = ended - begun
     return StepMetrics(
         step_time_s=total,
@@ -90,11 +99,11 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
         communication_s=busy,
         optimizer_s=float(np.max(events.end_s[optimizer] - events.start_s[optimizer], initial=0.0)),
         straggler=int(late[0]) if len(late) and len(late) < size else None,
-        bytes_sent=sent,
+        bytes_sent=None if len(whole) else sent,
         algbw_bytes_per_s=algbw,
         busbw_bytes_per_s=busbw(algbw, size),
         one_device_step_time_s=alone,
-        scaling_efficiency=alone / (size * total) if total > 0 else None,
+        scaling_efficiency=alone / (size * total) if alone is not None and total > 0 else None,
     )
 
 

@@ -16,7 +16,7 @@ from dpsim.metrics import step_metrics
 from dpsim.optimizer import clip_factor, norms
 from dpsim.reduction import reduction
 from dpsim.replay import AllReduce, Arrival
-from dpsim.timeline import COUNT, buckets
+from dpsim.timeline import COUNT
 from dpsim.trace import BACKWARD, Floats, Ints, Trace
 from dpsim.wording import added, bracketed, duration, listed, number, plural, ranks
 
@@ -39,7 +39,8 @@ class Origin:
 @dataclass(frozen=True, eq=False)
 class CellOrigins:
     """Of one all-reduce: what every rank brought, by chunk; what it had added up after each micro-batch but
-    its last, by (rank, micro-batch); and what was there after each arrival, in the schedule's order."""
+    its last, by (rank, micro-batch); and what was there after each arrival, in the schedule's order, or on
+    each rank after an all-reduce that was measured as a whole."""
 
     brought: tuple[tuple[Origin, ...], ...]
     added_up: dict[tuple[int, int], tuple[Origin, ...]]
@@ -60,7 +61,7 @@ class Origins:
         self.total = int(self.valid.sum())
         self.table = reduction(self.scenario.reduction, self.valid, self.micro)
         self.prefix = f"s{step}." if step else ""
-        self.buckets = len(buckets(self.scenario, step))
+        self.buckets = len(trace.buckets(step))
         self.over = lru_cache(maxsize=None)(self._over)
         self.backward_beat = lru_cache(maxsize=None)(self._backward_beat)
 
@@ -80,7 +81,8 @@ class Origins:
     def round_beat(self, part: AllReduce, round_number: int) -> str:
         if part.bucket == COUNT:
             return f"{self.prefix}count"
-        return f"{self.prefix}allreduce{self.window(part.micro_batch)}.b{part.bucket}.r{round_number}"
+        whole = f"{self.prefix}allreduce{self.window(part.micro_batch)}.b{part.bucket}"
+        return whole if len(part.whole) else f"{whole}.r{round_number}"
 
     # -- cells -------------------------------------------------------------------------------------------
 
@@ -103,6 +105,9 @@ class Origins:
                 came = before[int(part.schedule.source[row]), chunk]
                 made.append(self._arrived(part, row, now[rank, chunk], came))
                 now[rank, chunk] = made[-1]
+        for rank in range(self.size) if len(part.whole) else ():
+            made.append(self._summed(part, rank, tuple(row[0] for row in brought)))
+            now[rank, 0] = made[-1]
         return CellOrigins(brought, kept, tuple(made), now)
 
     def where(self, part: AllReduce, rank: int, chunk: int) -> str:
@@ -226,6 +231,22 @@ class Origins:
         parts = (held, came) if arrival.adds else (came,)
         return Origin(self.where(part, rank, chunk), says, tuple(lines), counts, beat, parts)
 
+    def _summed(self, part: AllReduce, rank: int, brought: tuple[Origin, ...]) -> Origin:
+        """What an all-reduce has left on a rank whose messages nobody saw."""
+        lines = []
+        for i in self.elements(part, 0):
+            terms = part.brought[:, i]
+            total = f" = {number(float(terms.sum()))}" if self.size > 1 else ""
+            lines.append((self.label(part, i), added(terms.tolist()) + total))
+        counts = (1,) * self.size
+        inside = "their counts" if part.bucket == COUNT else self.over(counts, part.micro_batch)
+        says = (
+            "The library has added up what all ranks brought; only the whole of it was measured. "
+            f"Finished: all {self.size} ranks are in it, {inside}."
+        )
+        beat = self.round_beat(part, 0)
+        return Origin(self.where(part, rank, 0), says, tuple(lines), counts, beat, brought)
+
     # -- counts and times --------------------------------------------------------------------------------
 
     def valid_of(self, rank: int) -> Origin:
@@ -262,6 +283,9 @@ class Origins:
         says = (
             "On every rank: scatter + count + compute + wait + exposed communication + optimizer = step time."
         )
+        measured = self.trace.source != "simulated"
+        if measured:
+            says = f"{says[:-1]}, but for what lies between these."
         if self.size > SOME:
             shown = sorted({int(m.wait_s.argmax()), int(m.wait_s.argmin())})
             says += " Here: the rank that waits longest, and the last one."
@@ -269,8 +293,9 @@ class Origins:
         for r in shown:
             parts = [m.scatter_s[r], m.count_s[r], m.compute_s[r], m.wait_s[r], m.exposed_communication_s]
             terms = [float(p) / unit for p in [*parts, m.optimizer_s]]
+            terms += [m.step_time_s / unit - sum(terms)] if measured else []
             total = f"{number(m.step_time_s / unit)} {name}"
-            lines.append((f"rank {r}", f"{' + '.join(number(_clean(t)) for t in terms)} = {total}"))
+            lines.append((f"rank {r}", f"{added(map(_clean, terms))} = {total}"))
         if 1 < self.size <= SOME:
             waits = " + ".join(number(_clean(float(w) / unit)) for w in m.wait_s)
             lines.append(("waited in all", f"{waits} = {number(float(m.wait_s.sum()) / unit)} {name}"))

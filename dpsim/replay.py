@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsim.checks import InputError
-from dpsim.collectives import REDUCE, Schedule, build, contributions
-from dpsim.timeline import COUNT, NONE, buckets
-from dpsim.trace import RECEIVE, Trace
+from dpsim.collectives import REDUCE, Schedule, build, contributions, unseen
+from dpsim.timeline import COUNT, NONE
+from dpsim.trace import ALL_REDUCE, RECEIVE, Trace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +37,8 @@ class Arrival:
 @dataclass(frozen=True, eq=False)
 class AllReduce:
     """One all-reduce of a step: bucket (-2 for the count), micro-batch (-1 for the whole window), what the
-    ranks brought [R, E], its schedule and its arrivals in the schedule's order."""
+    ranks brought [R, E], its schedule and its arrivals in the schedule's order; `whole` are the events of one
+    that was measured as a whole, rank by rank, which has no arrivals."""
 
     micro_batch: int
     bucket: int
@@ -45,6 +46,7 @@ class AllReduce:
     schedule: Schedule
     brought: Floats
     arrivals: tuple[Arrival, ...]
+    whole: Ints
 
     def elements(self, chunk: int) -> slice:
         """Where a chunk lies in the flat gradient."""
@@ -65,7 +67,7 @@ def _counted(algorithm: str, world_size: int, elements: int) -> list[Ints]:
 def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
     """The all-reduces of one step in the order in which they ran."""
     scenario, events = trace.scenario, trace.events
-    made = buckets(scenario, step)
+    made = trace.buckets(step)
     each = scenario.buckets.sync_every_micro_batch
     windows = range(max(scenario.micro_batches)) if each else (NONE,)
     wanted = [(NONE, COUNT)] if trace.counted[step, 0] >= 0 else []
@@ -78,26 +80,38 @@ def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
             start = made[b].start
             window = trace.scaled[step, :, k] if each else trace.scaled[step].sum(axis=1)
             brought = window[:, made[b].start : made[b].stop]
+        whole = events.where(step=step, kind=ALL_REDUCE, micro_batch=k, bucket=b)
+        if len(whole):
+            schedule = unseen(scenario.world_size, brought.shape[1])
+            told.append(AllReduce(k, b, start, schedule, brought, (), whole))
+            continue
         key = (scenario.collective, scenario.world_size, brought.shape[1])
         rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
         payloads = [trace.payload_of(e) for e in rows.tolist()]
         arrivals = _arrivals(_schedule(*key), _counted(*key), brought, rows, payloads)
-        told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals)))
+        told.append(AllReduce(k, b, start, _schedule(*key), brought, tuple(arrivals), whole))
     return told
 
 
 def check_replayable(trace: Trace) -> Trace:
-    """`trace`, if its receives follow its scenario's schedules row by row; a file may claim anything."""
+    """`trace`, if its receives follow its scenario's schedules row by row, or an all-reduce that was measured
+    as a whole has one event a rank and no receives; a file may claim anything."""
     scenario, events = trace.scenario, trace.events
     each = scenario.buckets.sync_every_micro_batch
     windows = range(max(scenario.micro_batches)) if each else (NONE,)
     for step in range(trace.steps):
         wanted = {(NONE, COUNT): 1} if trace.counted[step, 0] >= 0 else {}
         wanted |= {
-            (k, b): part.stop - part.start for k in windows for b, part in enumerate(buckets(scenario, step))
+            (k, b): part.stop - part.start for k in windows for b, part in enumerate(trace.buckets(step))
         }
         for (k, b), elements in wanted.items():
             schedule = _schedule(scenario.collective, scenario.world_size, elements)
+            whole = events.where(step=step, kind=ALL_REDUCE, micro_batch=k, bucket=b)
+            if len(whole):
+                schedule = unseen(scenario.world_size, elements)
+                if not np.array_equal(events.rank[whole], np.arange(scenario.world_size)):
+                    rule = f"must have one all_reduce a rank, in order, of bucket {b} in step {step}"
+                    raise InputError("trace.events", rule, events.rank[whole].tolist())
             rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
             number = events.receive_number[rows]
             starts = np.where(number > 0, trace.payload_stops[number - 1], 0)

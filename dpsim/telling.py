@@ -49,7 +49,7 @@ class Teller:
             yield from self.backward(k)
         for part in parts:
             if part.bucket != COUNT:
-                yield from self.rounds(part)
+                yield from self.rounds(part) if not len(part.whole) else [self.all_reduce(part)]
         yield from self.barriers()
         yield self.optimizer()
 
@@ -97,7 +97,8 @@ class Teller:
             f"with {plural(total, 'token')}; {self.batch.valid_total} of them are valid."
         )
         title = "Before the step" if self.trace.steps == 1 else f"Before step {self.step + 1}"
-        moment = self.trace.step_window(self.step)[0]
+        scatter = self.events.where(step=self.step, kind=SCATTER)
+        moment = float(self.events.start_s[scatter].max())  # where ranks do not start together: the last one
         return self.beat("start", title, moment, sentence, [f"θ = {held}"], [])
 
     def scatter(self) -> Beat:
@@ -145,7 +146,7 @@ class Teller:
         )
         values = part.brought[:, 0].tolist()
         sums = [f"N = {added(values)} = {total}" if self.size <= MOST_TOLD else f"N = {total}"]
-        rows = np.array([a.event for a in part.arrivals], np.int64)
+        rows = np.array([*(a.event for a in part.arrivals), *part.whole], np.int64)
         scatter = self.ended(self.events.where(step=self.step, kind=SCATTER))
         moment = self.ended(rows) if len(rows) else scatter
         return self.beat("count", "Count: how many tokens are valid", moment, sentence, sums, [])
@@ -192,7 +193,7 @@ class Teller:
 
     def backward(self, k: int) -> Iterator[Beat]:
         rows = self.events.where(step=self.step, kind=BACKWARD, micro_batch=k)
-        made = buckets(self.scenario, self.step)
+        made = self.trace.buckets(self.step)
         if len(made) == 1 or (self.events.bucket[rows] < 0).all():
             yield self.whole_backward(k, rows)
             return
@@ -255,7 +256,7 @@ class Teller:
         schedule = part.schedule
         half = schedule.rounds // 2
         first, second = PHASES[self.scenario.collective]
-        made = len(buckets(self.scenario, self.step))
+        made = len(self.trace.buckets(self.step))
         which = f"bucket {part.bucket + 1} of {made}, " if made > 1 else ""
         for n in range(schedule.rounds):
             low, high = schedule.round_starts[n], schedule.round_starts[n + 1]
@@ -279,6 +280,27 @@ class Teller:
                 ),
                 "reduce" if adds else "gather",
             )
+
+    def all_reduce(self, part: AllReduce) -> Beat:
+        """An all-reduce that was measured as a whole: no message of it is known."""
+        made = self.trace.buckets(self.step)
+        which = f", bucket {part.bucket + 1} of {len(made)}" if len(made) > 1 else ""
+        spent = self.events.end_s[part.whole] - self.events.start_s[part.whole]
+        total = vector(part.brought.sum(axis=0).tolist())
+        sentence = (
+            f"The library adds up the gradient of {', '.join(made[part.bucket].names)} over all ranks in a "
+            f"way of its own. Only the whole was measured: from {duration(float(spent.min()))} to "
+            f"{duration(float(spent.max()))} on a rank."
+        )
+        return self.beat(
+            f"allreduce{self.window(part.micro_batch)}.b{part.bucket}",
+            f"All-reduce{self.ordinal(part.micro_batch)}{which}, measured as a whole",
+            self.ended(part.whole),
+            sentence,
+            [f"what the ranks bring adds up to {total}"],
+            self.each_rank([f"rank {r} brings {vector(v.tolist())}" for r, v in enumerate(part.brought)]),
+            phase="reduce",
+        )
 
     def barriers(self) -> Iterator[Beat]:
         rows = self.events.where(step=self.step, kind=BARRIER)

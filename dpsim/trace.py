@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpsim.checks import InputError, choice, read_text, shown
 from dpsim.forms import from_dict, to_dict
 from dpsim.scenario import Scenario
+from dpsim.timeline import Bucket, buckets
 
 FORMAT, VERSION = "dpsim-trace", 1
 MAX_EVENTS = 200_000
@@ -25,8 +26,8 @@ MAX_VALUES = 8_000_000  # numbers in one trace's arrays: 64 MB
 MAX_TRACE_BYTES = 200_000_000
 
 SOURCES = ("simulated", "measured", "recorded")
-KINDS = ("scatter", "forward", "backward", "send", "receive", "barrier", "optimizer")
-SCATTER, FORWARD, BACKWARD, SEND, RECEIVE, BARRIER, OPTIMIZER = range(len(KINDS))
+KINDS = ("scatter", "forward", "backward", "send", "receive", "barrier", "optimizer", "all_reduce")
+SCATTER, FORWARD, BACKWARD, SEND, RECEIVE, BARRIER, OPTIMIZER, ALL_REDUCE = range(len(KINDS))
 MACHINE = ("hardware", "versions", "date", "process_ids")
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,11 @@ Ints = NDArray[np.int64]
 @dataclass(frozen=True, eq=False)
 class Events:
     """Events in columns of one length. `kind` indexes `KINDS`; -1 stands where a column does not apply,
-    and bucket -2 is the count of valid tokens. `peer` is the other rank of a send or receive."""
+    and bucket -2 is the count of valid tokens. `peer` is the other rank of a send or receive.
+
+    An all-reduce is its sends and receives where each message is known, and one `all_reduce` event per rank
+    where it was measured as a whole.
+    """
 
     step: Ints
     rank: Ints
@@ -90,7 +95,8 @@ class Trace:
     `reduced` [T, R, P]: the gradient the all-reduce forms on every replica; zeros in an undefined step.
     `payload`: what every receive event brought, one after another; `payload_stops` where each one ends.
     `undefined`: per step why there is no gradient, or None.
-    `machine`: hardware, versions, date and process ids, of a trace that was not simulated.
+    `machine`: hardware, versions, date and process ids, of a trace that was not simulated, and what else its
+    maker says of the run.
     """
 
     scenario: Scenario
@@ -110,7 +116,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         choice("source", self.source, SOURCES)
-        if self.source != "simulated" and set(self.machine) != set(MACHINE):
+        if self.source != "simulated" and not set(self.machine) >= set(MACHINE):
             rule = f"must name {', '.join(MACHINE)} in a {self.source} trace"
             raise InputError("machine", rule, sorted(self.machine))
 
@@ -118,6 +124,13 @@ class Trace:
     def steps(self) -> int:
         """How many steps the trace holds."""
         return self.scenario.steps
+
+    @property
+    def bytes_per_element(self) -> float:
+        """What an element of the gradient weighs on its way: really where it was measured, else what it
+        stands for."""
+        real = {"float32": 4.0, "float64": 8.0}
+        return real.get(self.machine.get("dtype", ""), self.scenario.bytes_per_element)
 
     def gradient(self, step: int) -> Floats | None:
         """The gradient of one step (P), the same on every replica; None where it is undefined."""
@@ -133,6 +146,12 @@ class Trace:
         """When a step starts and ends, in seconds."""
         rows = self.events.where(step=step)
         return float(self.events.start_s[rows].min()), float(self.events.end_s[rows].max())
+
+    def buckets(self, step: int) -> tuple[Bucket, ...]:
+        """The buckets of one step. A run that has warmed up uses those of its later steps from the first."""
+        made = buckets(self.scenario, step)
+        rows = self.events.where(step=step, kind=BACKWARD)
+        return made if self.events.bucket[rows].max() < len(made) else buckets(self.scenario, 1)
 
     def to_json(self) -> str:
         """The trace as one JSON object; floats are written so that they read back bit for bit."""
@@ -184,7 +203,7 @@ def from_json(text: str) -> Trace:
     version = data.get("version")
     if type(version) is not int or version != VERSION:
         raise InputError("trace", f"must be of version {VERSION}, which this dpsim reads", version)
-    if data.get("kinds") != list(KINDS):
+    if data.get("kinds") not in (list(KINDS), list(KINDS[:ALL_REDUCE])):  # older files end before all_reduce
         raise InputError("trace.kinds", f"must be {', '.join(KINDS)}", data.get("kinds"))
     scenario = from_dict(data.get("scenario"))
     events = _events(data.get("events"), scenario)
@@ -313,9 +332,9 @@ def load(path: str | Path) -> Trace:
 
 def to_perfetto(trace: Trace) -> str:
     """The events in the Chrome trace event format, which Perfetto opens: a process per rank, a thread each
-    for computing, sending and receiving, times in microseconds."""
+    for computing, sending, receiving and whole all-reduces, times in microseconds."""
     events = trace.events
-    threads = ("compute", "send", "receive")
+    threads = ("compute", "send", "receive", "all_reduce")
     rows: list[dict[str, Any]] = []
     for rank in range(trace.scenario.world_size):
         names = [("process_name", 0, f"rank {rank}")]

@@ -27,14 +27,15 @@ LAYERS = (
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline",),
     ("trace",),
+    ("size",),
     ("simulate", "comparison", "metrics", "replay"),
     ("__init__",),
     ("rounds", "contrast", "hiding", "origins", "reduce_input", "app", "figures"),
-    ("telling", "derivations", "setting"),
+    ("telling", "derivations", "setting", "report"),
     ("beats",),
     ("directives",),
     ("lessons",),
-    ("content_check",),
+    ("content_check", "live"),
     ("cli",),
     ("__main__",),
 )
@@ -105,9 +106,25 @@ def test_torch_stays_in_live() -> None:
         assert "torch" not in outside(path), path.name
 
 
+RANK = {"ddp", "exchange", "loop", "models", "recorder", "replica", "synchronise"}
+
+
+@pytest.mark.parametrize("path", LIVE, ids=lambda path: path.stem)
+def test_only_the_ranks_own_modules_load_torch_and_only_ranks_load_them(path: Path) -> None:
+    at_once = {name for name, now in imported(path) if now}
+    loads = {name.split(".")[2] for name in at_once if name.startswith("dpsim.live.")} & RANK
+    if path.stem in RANK:
+        assert outside(path) <= {"numpy", "torch"}
+    else:
+        assert "torch" not in {name.partition(".")[0] for name in at_once}
+        assert not loads
+
+
 def test_live_and_simulate_do_not_know_each_other() -> None:
     for path in LIVE:
-        assert not known(path) & {"simulate", "cli", "app"}, path.name
+        assert not known(path) & {"simulate", "comparison", "metrics", "beats", "cli", "app", "__init__"}, (
+            path.name
+        )
     assert "live" not in known(ROOT / "dpsim" / "simulate.py")
 
 
@@ -117,7 +134,7 @@ def test_nothing_in_dpsim_knows_a_page() -> None:
 
 
 def test_every_module_of_the_list_exists() -> None:
-    assert {path.stem for path in CORE} >= set(LEVEL)
+    assert {"live", *(path.stem for path in CORE)} >= set(LEVEL)
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -131,6 +148,10 @@ def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
     loaded = loaded_by("import dpsim")
     assert "dpsim.simulate" in loaded
     assert not loaded & {"torch", "streamlit", "plotly", "pandas", "tomli_w", "dpsim.ui", "dpsim.live"}
+
+
+def test_starting_live_runs_loads_no_torch() -> None:
+    assert "torch" not in loaded_by("import dpsim.live.launch, dpsim.cli")
 
 
 def test_simulating_a_preset_loads_no_torch_no_streamlit_and_no_plotly() -> None:

@@ -94,7 +94,7 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("events", {}, "trace.events: must have the columns step, rank"),
     ("events.rank", [0], "trace.events: must have columns of one length"),
     ("events.rank", [2] * MANY, "trace.events.rank: must be from 0 to 1"),
-    ("events.kind", [-1] * MANY, "trace.events.kind: must be from 0 to 6"),
+    ("events.kind", [-1] * MANY, "trace.events.kind: must be from 0 to 7"),
     ("events.peer", [-2] * MANY, "trace.events.peer: must be from -1 to 1"),
     ("events.chunk", [0.5] * MANY, "trace.events.chunk: must be whole numbers"),
     ("events.start_s", [None] * MANY, "trace.events.start_s: must be a flat list of numbers"),

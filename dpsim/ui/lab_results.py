@@ -102,7 +102,7 @@ def _time(steps: int, now: StepMetrics, before: StepMetrics | None) -> None:
                 delta_color="off", delta_arrow="off", border=True, width=190,
             )  # fmt: skip
     waits = [duration(float(w)) for w in now.wait_s]
-    sent = [size(float(b)) for b in now.bytes_sent]
+    sent = [NONE] * len(waits) if now.bytes_sent is None else [size(float(b)) for b in now.bytes_sent]
     rows = [[str(r), waits[r], sent[r]] for r in range(min(len(waits), 64))]
     with st.expander("Rank by rank", expanded=len(rows) <= MOST_RANKS):
         st.markdown(_table(["rank", "wait", "bytes sent"], rows))
@@ -114,7 +114,7 @@ def _figures(m: StepMetrics) -> dict[str, str]:
         "Step time": duration(m.step_time_s),
         "Longest wait": duration(waits[-1]),
         "Exposed communication": duration(m.exposed_communication_s),
-        "Sent by a rank, at most": size(float(m.bytes_sent.max())),
+        "Sent by a rank, at most": NONE if m.bytes_sent is None else size(float(m.bytes_sent.max())),
         "busbw": NONE if m.busbw_bytes_per_s is None else f"{size(m.busbw_bytes_per_s)}/s",
         "Scaling efficiency": NONE
         if m.scaling_efficiency is None

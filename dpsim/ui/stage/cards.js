@@ -118,9 +118,11 @@ function makeCards(root, model) {
     const shown = new Set();
     const marked = new Set();
     const sums = new Map();
+    const ended = ({ end }) => moving && end > before && end <= model.moments[i] && end <= time + 1e-15;
+    step.wholes.filter(ended).forEach(({ g, rank, chunk }) => marked.add(cellKey(g, rank, chunk)));
     step.flights.forEach((flight) => {
       const inAir = flight.start <= time && time < flight.end && !settled;
-      const recent = moving && flight.end > before && flight.end <= model.moments[i] && flight.end <= time + 1e-15;
+      const recent = ended(flight);
       if (recent) flight.chunks.forEach((chunk) => marked.add(cellKey(flight.g, flight.rank, chunk)));
       if (recent && flight.sum) sums.set(cellKey(flight.g, flight.rank, flight.chunks[0]), flight.sum);
       if (!inAir && !(recent && settled && !step.groups[flight.g].count)) return;

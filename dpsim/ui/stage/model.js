@@ -26,8 +26,9 @@ function prepareStep(data, step, number) {
   });
   const updates = [];
   const flights = [];
+  const wholes = []; // all-reduces whose messages nobody saw, by rank
   step.groups.forEach((group, g) => {
-    group.half = Math.max(0, ...group.round) / 2;
+    group.half = Math.max(1, ...group.round) / 2;
     group.ready.forEach((at, rank) => {
       group.sizes.forEach((size, chunk) => {
         if (!size) return;
@@ -48,6 +49,10 @@ function prepareStep(data, step, number) {
       const end = time(group.end[i]);
       const [inside, beat, origin] = [data.who[group.inside[i]], group.beats[round], group.made + i];
       updates.push({ at: end, g, rank, chunk, text: group.now?.[i], inside, origin, beat });
+      if (source < 0) {
+        wholes.push({ g, round, source: rank, rank, chunk, start: time(group.start[i]), end });
+        return;
+      }
       if (flight && flight.round === round && flight.source === source && flight.rank === rank) {
         flight.chunks.push(chunk);
         return;
@@ -69,9 +74,9 @@ function prepareStep(data, step, number) {
   const barrier = Math.max(...lanes.flat().filter((span) => span.kind === "barrier").map((span) => span.end));
   // Somebody is idle in the all-reduce where the messages of a rank do not fill it.
   const busy = flights.filter((flight) => flight.end > lastArrival).reduce((sum, f) => sum + 2 * (f.end - f.start), 0);
-  const idles = busy < 2 * lanes.length * (barrier - lastArrival) * 0.999;
+  const idles = !wholes.length && busy < 2 * lanes.length * (barrier - lastArrival) * 0.999;
   const ghost = ghostOf(data, number);
-  return { ...step, ghost, number, lanes, updates, flights, lastArrival, barrier, idles, overlaps, countedAt };
+  return { ...step, ghost, number, lanes, updates, flights, wholes, lastArrival, barrier, idles, overlaps, countedAt };
 }
 
 // How a step was before a change; what belongs to a rank only where there were as many ranks.

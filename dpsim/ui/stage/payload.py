@@ -20,8 +20,8 @@ from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.origins import Origins, inside_text
 from dpsim.replay import AllReduce, Arrival, all_reduces
 from dpsim.scenario import MASKED, Scenario
-from dpsim.timeline import COUNT, buckets
-from dpsim.trace import BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
+from dpsim.timeline import COUNT
+from dpsim.trace import ALL_REDUCE, BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
 from dpsim.ui.stage.packing import Packer, terms_of
 from dpsim.wording import MINUS, duration, number, plural, short, tiny
 
@@ -46,7 +46,10 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
     """The whole payload. `first` is the id of the beat to open on."""
     batch = global_batch(trace.scenario)
     times = np.unique(np.concatenate([trace.events.start_s, trace.events.end_s]))
-    spans = np.flatnonzero((trace.events.kind != SEND) & (trace.events.kind != RECEIVE))
+    spans = np.flatnonzero(~np.isin(trace.events.kind, (SEND, RECEIVE, ALL_REDUCE)))
+    phases = phase_names(trace.scenario.collective)
+    if np.any(trace.events.kind == ALL_REDUCE):  # nobody knows what it is made of
+        phases |= {"reduce": "All-reduce"}
     packer = Packer(trace, told, comparison, batch)
     sets: dict[bytes, int] = {}
     steps = [_step(trace, t, comparison, times, packer, sets) for t in range(trace.steps)]
@@ -58,9 +61,7 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
         "numbers": trace.scenario.world_size <= WITH_NUMBERS,
         "travels": TRAVELS.get(str(trace.scenario.reduction), "weighted sum"),
         "phases": [
-            {"key": key, "label": label}
-            for key, label in phase_names(trace.scenario.collective).items()
-            if any(b.phase == key for b in told)
+            {"key": key, "label": label} for key, label in phases.items() if any(b.phase == key for b in told)
         ],
         "beats": [_beat(b) for b in told],
         "times": times.tolist(),
@@ -176,7 +177,7 @@ def _step(
             _group(trace, step, part, times, sets) | packer.places(of, part, cells) for part, cells in parts
         ],
         "origins": packer.step(step, known, len(held)),
-        "buckets": [" ".join(b.names) for b in buckets(trace.scenario, step)],
+        "buckets": [" ".join(b.names) for b in trace.buckets(step)],
         "compare": [vars(line) for line in contrast(trace, step, comparison)],
     }
 
@@ -266,7 +267,17 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any, sets: dict[byte
     """One all-reduce: what the ranks bring, and its transfers in columns. With many ranks no numbers travel
     to the browser, only who is in a chunk."""
     schedule, events = part.schedule, trace.events
-    rows = np.array([a.event for a in part.arrivals], np.int64)
+    columns: tuple[Any, ...]
+    if len(part.whole):  # the sum comes to every rank at once, nobody knows from whom: -1
+        rows, none = part.whole, np.zeros_like(part.whole)
+        columns = (none, none - 1, events.rank[rows], none)
+        inside = [np.ones_like(rows)] * len(rows)
+        now = [part.brought.sum(axis=0)] * len(rows)
+    else:
+        rows = np.array([a.event for a in part.arrivals], np.int64)
+        columns = (schedule.round, schedule.source, schedule.destination, schedule.chunk)
+        inside = [a.counts for a in part.arrivals]
+        now = [a.now for a in part.arrivals]
     numbers = trace.scenario.world_size <= WITH_NUMBERS
     data: Data = {
         "bucket": part.bucket,
@@ -274,14 +285,14 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any, sets: dict[byte
         "count": part.bucket == COUNT,
         "chunks": len(schedule.bounds) - 1,
         "sizes": schedule.chunk_elements.tolist(),
-        "round": schedule.round.tolist(),
-        "source": schedule.source.tolist(),
-        "rank": schedule.destination.tolist(),
-        "chunk": schedule.chunk.tolist(),
+        "round": columns[0].tolist(),
+        "source": columns[1].tolist(),
+        "rank": columns[2].tolist(),
+        "chunk": columns[3].tolist(),
         "start": np.searchsorted(times, events.start_s[rows]).tolist(),
         "end": np.searchsorted(times, events.end_s[rows]).tolist(),
         "ready": _ready(trace, step, part).tolist(),
-        "inside": [sets.setdefault(a.counts.tobytes(), len(sets)) for a in part.arrivals],
+        "inside": [sets.setdefault(counts.tobytes(), len(sets)) for counts in inside],
     }
     if numbers:
         bounds, world = schedule.bounds, schedule.world_size
@@ -290,7 +301,7 @@ def _group(trace: Trace, step: int, part: AllReduce, times: Any, sets: dict[byte
             for row in part.brought
         ]
         data["added_up"] = _added_up(trace, step, part, bounds) if part.bucket != COUNT else []
-        data["now"] = [_entries(a.now.tolist(), world) for a in part.arrivals]
+        data["now"] = [_entries(values.tolist(), world) for values in now]
         data["came"] = [_entries(a.payload.tolist(), world) for a in part.arrivals]
         data["sums"] = [_sum(a) for a in part.arrivals] if world <= 4 else []
         data["came_from"] = [sets.setdefault(a.payload_counts.tobytes(), len(sets)) for a in part.arrivals]

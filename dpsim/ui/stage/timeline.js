@@ -75,7 +75,7 @@ function makeTimeline(root, model, seek) {
         context.fillRect(0, top(rank), 4 * unit, tall);
       }
     });
-    shown.flights.forEach((flight) => {
+    [...shown.flights, ...shown.wholes].forEach((flight) => {
       const group = shown.groups[flight.g];
       const adds = flight.round < group.half;
       const shade = group.count ? SHADES.count : adds ? SHADES.reduce : SHADES.gather;
@@ -135,7 +135,7 @@ function makeTimeline(root, model, seek) {
 
   function paintLegend() {
     const has = (kind) => shown.lanes.some((lane) => lane.some((span) => span.kind === kind));
-    const sends = (count) => shown.flights.some((flight) => shown.groups[flight.g].count === count);
+    const sends = (count) => [...shown.flights, ...shown.wholes].some((flight) => shown.groups[flight.g].count === count);
     const talking = { count: true, reduce: true, gather: true };
     const kinds = Object.keys(SHADES).filter((kind) => kind in labels && (talking[kind] ? sends(kind === "count") : has(kind)));
     const entries = kinds.map((kind) => {
