@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ from dpsim import app, network
 from dpsim.beats import beats, beats_as_text
 from dpsim.checks import InputError, choice, decoded, number, read_text, whole
 from dpsim.collectives import OPS, build
+from dpsim.edits import with_world_size
 from dpsim.forms import preset, preset_names, preset_or_file
 from dpsim.reduce_input import reduce_report
 from dpsim.report import live_report, trace_report
@@ -98,9 +100,12 @@ def _simulate(args: argparse.Namespace) -> Report:
     return _kept(trace, args)
 
 
-def _live(args: argparse.Namespace) -> Report:
+def _live(args: argparse.Namespace) -> Report | None:
     from dpsim.live.launch import run_live  # where there are no live runs, everything else still works
+    from dpsim.live.torchrun import under_torchrun
 
+    if under_torchrun():
+        return _rank(args)
     scenario = _chosen(args)
     if args.ranks is not None:
         scenario = replace(scenario, world_size=whole("--ranks", args.ranks, 1, MAX_RANKS))
@@ -115,6 +120,31 @@ def _live(args: argparse.Namespace) -> Report:
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
     return _kept(trace, args) | live_report(trace)
+
+
+def _rank(args: argparse.Namespace) -> Report | None:
+    """One rank of a live run that torchrun has started; the report is rank 0's."""
+    from dpsim.live.torchrun import Call, run_rank
+
+    def keep(trace: Trace, hosts: list[Report]) -> Report:
+        return _kept(trace, args) | live_report(trace) | {"clock": trace.machine["clock"], "hosts": hosts}
+
+    words = " ".join(f"{name}={value}" for name, value in vars(args).items() if name != "run")
+    scenario = partial(_fitted, args)
+    return run_rank(Call(words, scenario, args.mode, args.dtype, args.devices, keep))
+
+
+def _fitted(args: argparse.Namespace, ranks: int) -> Scenario:
+    """The scenario of the call for the ranks that torchrun has started. A preset is fitted to them; a file
+    says itself how many it is for, unless the call overrules it."""
+    scenario, preset_chosen = _chosen(args), args.scenario in preset_names()
+    named = "world_size" if args.ranks is None else "--ranks"
+    wanted = scenario.world_size if args.ranks is None else args.ranks
+    if wanted != ranks and not (preset_chosen and args.ranks is None):
+        rule = f"must be {ranks}, as many ranks as torchrun has started"
+        hint = f"; --ranks {ranks} fits the scenario to them" if args.ranks is None else ""
+        raise InputError(named, rule + hint, wanted)
+    return with_world_size(scenario, ranks)
 
 
 def _devices(_: argparse.Namespace) -> Report:
@@ -235,7 +265,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dpsim", description="See, run and check synchronous data-parallel training.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
 
-    def command(name: str, run: Callable[[argparse.Namespace], Report], what: str) -> _Parser:
+    def command(name: str, run: Callable[[argparse.Namespace], Report | None], what: str) -> _Parser:
         sub = commands.add_parser(name, help=what, description=what)
         sub.add_argument("--json", action="store_true", help="print one JSON object")
         sub.set_defaults(run=run)
@@ -291,6 +321,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"dpsim: {error}", file=sys.stderr)
         return 2
+    if report is None:  # a rank whose report is another's
+        return 0
     if args.json:
         text = json.dumps(report, allow_nan=False)
     else:

@@ -6,6 +6,7 @@ Every picture, number and file format reads a `Trace` and cannot tell these apar
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -321,8 +322,18 @@ def _fit(scenario: Scenario, events: Events, arrays: Mapping[str, NDArray[Any]])
 
 
 def save(trace: Trace, path: str | Path) -> None:
-    """Write the trace to one file."""
-    Path(path).write_text(trace.to_json(), "utf-8")
+    """Write the trace to one file: as a whole or not at all, where it is a file and no device or pipe."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        target.write_text(trace.to_json(), "utf-8")
+        return
+    target = target.resolve()  # a link stays one
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        part.write_text(trace.to_json(), "utf-8")
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def load(path: str | Path) -> Trace:

@@ -106,7 +106,7 @@ def test_torch_stays_in_live() -> None:
         assert "torch" not in outside(path), path.name
 
 
-RANK = {"ddp", "exchange", "loop", "models", "recorder", "replica", "synchronise"}
+RANK = {"ddp", "exchange", "loop", "meeting", "models", "recorder", "replica", "synchronise"}
 
 
 @pytest.mark.parametrize("path", LIVE, ids=lambda path: path.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ Ints = NDArray[np.int64]
 Result = dict[str, Any]
 
 
-def assemble(scenario: Scenario, results: list[Result], machine: dict[str, str]) -> Trace:
-    """The trace of a run whose rank r answered `results[r]`; LiveError where two replicas differ."""
+def assemble(
+    scenario: Scenario, results: list[Result], machine: dict[str, str], clock_error_s: float = math.inf
+) -> Trace:
+    """The trace of a run whose rank r answered `results[r]`, in times that may be `clock_error_s` wrong
+    between two ranks. LiveError where two replicas differ, or times contradict each other by more than that.
+    """
     parameters = _by_rank(results, "parameters")
     check_replicas(parameters)
-    events, payloads = _events(results)
+    events, payloads = _events(results, clock_error_s)
     batch = global_batch(scenario)
     valid = batch.shard_counts(batch.valid)
     table = reduction(scenario.reduction, valid, scenario.micro_batches)
@@ -59,7 +64,7 @@ def _by_rank(results: list[Result], name: str) -> Floats:
     return np.stack([np.array(result[name], np.float64) for result in results], axis=1)
 
 
-def _events(results: list[Result]) -> tuple[Events, list[list[float]]]:
+def _events(results: list[Result], clock_error_s: float) -> tuple[Events, list[list[float]]]:
     """All events, messages in the order of a schedule's rows, and what the receives brought."""
     zero = min(result["zero_ns"] for result in results)  # the start of step 0: who left its barrier first
     joined: dict[str, Any] = {
@@ -78,14 +83,17 @@ def _events(results: list[Result]) -> tuple[Events, list[list[float]]]:
     payloads = [payload for result in results for payload in result["payloads"]]
     number = np.cumsum(receiving) - 1
     ordered = {name: joined[name][order] for name in COLUMNS}
-    _meet(ordered)
+    _meet(ordered, clock_error_s)
     return Events(**ordered), [payloads[number[i]] for i in order if receiving[i]]
 
 
-def _meet(columns: dict[str, Any]) -> None:
+def _meet(columns: dict[str, Any], clock_error_s: float) -> None:
     """Let a receive start when both ranks had posted the message: a rank that is ready early posts early and
     waits, which is waiting and no part of the message. A send stays what its sender saw: it may be done with
     it, and go on, before the other rank has taken it in.
+
+    Where two clocks are not known exactly, a message may seem to be there before it was sent: by no more
+    than the clocks' error, and then it is drawn as there when it was there, without a duration.
     """
     sends, receives = np.flatnonzero(columns["kind"] == SEND), np.flatnonzero(columns["kind"] == RECEIVE)
     # Both stand in the schedule's order within a step, and every message has its two ends.
@@ -94,4 +102,11 @@ def _meet(columns: dict[str, Any]) -> None:
     if not same or not np.array_equal(columns["rank"][sends], columns["peer"][receives]):
         raise LiveError("a message that was sent was not received: the ranks did not follow one schedule")
     begun = np.maximum(columns["start_s"][sends], columns["start_s"][receives])
-    columns["start_s"][receives] = begun
+    there = columns["end_s"][receives]
+    early_s = float(np.max(begun - there, initial=0.0))
+    if early_s > clock_error_s:
+        raise LiveError(
+            f"a message seems to have been there {early_s * 1e3:.3g} ms before it was sent, where the hosts' "
+            f"clocks should be at most {clock_error_s * 1e3:.3g} ms apart: they did not drift steadily"
+        )
+    columns["start_s"][receives] = np.minimum(begun, there)

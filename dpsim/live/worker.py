@@ -34,7 +34,9 @@ def main() -> None:
     lines: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
     try:
-        _say(out, ready=_ready())
+        found = ready()
+        _load_compiler()
+        _say(out, ready=found)
     except Exception as error:  # a broken torch may raise anything
         _say(out, error={"kind": "torch", "text": f"{type(error).__name__}: {error}"})
         return
@@ -63,14 +65,12 @@ def _say(out: IO[str], **message: Any) -> None:
     out.flush()
 
 
-def _ready() -> dict[str, Any]:
+def ready() -> dict[str, Any]:
     """This process and what torch finds on this machine."""
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)  # one process per rank is the parallelism here
-    # The first optimizer makes torch load its compiler, which takes seconds: they belong to starting.
-    torch.optim.SGD([torch.zeros(1)], 0.1)
     devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {
         "pid": os.getpid(),
@@ -82,6 +82,13 @@ def _ready() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
+
+
+def _load_compiler() -> None:
+    """The first optimizer makes torch load its compiler, which takes seconds: they belong to starting."""
+    import torch
+
+    torch.optim.SGD([torch.zeros(1)], 0.1)
 
 
 def _work(line: str) -> dict[str, Any]:
