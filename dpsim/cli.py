@@ -130,20 +130,21 @@ def _rank(args: argparse.Namespace) -> Report | None:
         return _kept(trace, args) | live_report(trace) | {"clock": trace.machine["clock"], "hosts": hosts}
 
     words = " ".join(f"{name}={value}" for name, value in vars(args).items() if name != "run")
-    scenario = partial(_fitted, args)
+    scenario = partial(fitted, args)
     return run_rank(Call(words, scenario, args.mode, args.dtype, args.devices, keep))
 
 
-def _fitted(args: argparse.Namespace, ranks: int) -> Scenario:
+def fitted(args: argparse.Namespace, ranks: int) -> Scenario:
     """The scenario of the call for the ranks that torchrun has started. A preset is fitted to them; a file
     says itself how many it is for, unless the call overrules it."""
-    scenario, preset_chosen = _chosen(args), args.scenario in preset_names()
-    named = "world_size" if args.ranks is None else "--ranks"
-    wanted = scenario.world_size if args.ranks is None else args.ranks
-    if wanted != ranks and not (preset_chosen and args.ranks is None):
-        rule = f"must be {ranks}, as many ranks as torchrun has started"
-        hint = f"; --ranks {ranks} fits the scenario to them" if args.ranks is None else ""
-        raise InputError(named, rule + hint, wanted)
+    scenario = _chosen(args)
+    rule = f"must be {ranks}, as many ranks as torchrun has started"
+    if args.ranks is not None and args.ranks != ranks:
+        raise InputError("--ranks", rule, args.ranks)
+    bound = args.ranks is None and args.scenario not in preset_names()
+    if bound and scenario.world_size != ranks:
+        rule += f"; --ranks {ranks} fits the scenario to them"
+        raise InputError("world_size", rule, scenario.world_size)
     return with_world_size(scenario, ranks)
 
 

@@ -48,12 +48,13 @@ PAGES = [*(ROOT / "pages").rglob("*.py"), *(p for p in [ROOT / "app.py"] if p.ex
 
 
 def imported(path: Path) -> Iterator[tuple[str, bool]]:
-    """Dotted names that a file imports, and whether it does so as soon as it is loaded."""
+    """Dotted names that a file imports, and whether it does so as soon as it is loaded: neither in a function
+    nor for the type checker alone."""
     tree = ast.parse(path.read_text("utf-8"), str(path))
     inside = {
         id(node)
         for outer in ast.walk(tree)
-        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)) or _for_types(outer)
         for node in ast.walk(outer)
     }
     for node in ast.walk(tree):
@@ -65,6 +66,10 @@ def imported(path: Path) -> Iterator[tuple[str, bool]]:
             yield str(node.module), at_once
             if node.module == "dpsim":
                 yield from ((f"dpsim.{alias.name}", at_once) for alias in node.names)
+
+
+def _for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def outside(path: Path) -> set[str]:

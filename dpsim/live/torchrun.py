@@ -101,7 +101,7 @@ def _run(call: Call, meeting: Meeting, place: Place, board: Board) -> Report | N
     words = meeting.told(call.words, "call")
     places = [Place.read(text) for text in meeting.told(place.text(), "place")]
     if rank == 0:
-        job, chosen = _decision(call, words, places)
+        job, chosen = decision(call, words, places)
         meeting.decide(job.line(0, Path()))
     else:
         job, _, _ = from_line(meeting.decided())
@@ -126,7 +126,7 @@ def _run(call: Call, meeting: Meeting, place: Place, board: Board) -> Report | N
     return report
 
 
-def _decision(call: Call, words: list[str], places: list[Place]) -> tuple[Job, Choice]:
+def decision(call: Call, words: list[str], places: list[Place]) -> tuple[Job, Choice]:
     """What rank 0 has all ranks do, and on what; InputError where it cannot be."""
     for rank, own in enumerate(words):
         if own != words[0]:
