@@ -286,7 +286,11 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--bandwidth", type=_number, required=True, metavar="BYTES_PER_S")
     simulated = command("simulate", _simulate, "simulate a scenario")
     simulated.add_argument("scenario", metavar="PRESET|FILE.toml")
-    live = command("live", _live, "run a scenario on this machine's devices, a process per rank")
+    live = command(
+        "live",
+        _live,
+        "run a scenario on this machine's devices, a process per rank; one rank of it under torchrun",
+    )
     live.add_argument("scenario", metavar="PRESET|FILE.toml")
     live.add_argument("--devices", default="auto", metavar="auto|cpu|cuda")
     live.add_argument("--mode", default="chunks", metavar="chunks|library|ddp")

@@ -199,7 +199,7 @@ def test_the_trace_says_which_hosts_and_how_wrong_their_clocks_may_be() -> None:
         [first, replace(second, drift=Drift(Offset(0, 5, 20_100), Offset(9, 6, 30_100)))], two_hosts((), ())
     )
     assert told["clock"].endswith("at most 0.031 ms wrong between two hosts")  # rounded up, never down
-    assert told["hosts"] == "a (rank 0, 1); b (rank 2, 3)"
+    assert told["hosts"] == "a (ranks 0, 1); b (ranks 2, 3)"
 
 
 def test_all_hosts_agree_on_devices_backend_and_dtype() -> None:

@@ -204,6 +204,28 @@ def test_saving_writes_one_file_that_opens_again(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "trace.json").read_text("utf-8"))["kinds"] == list(KINDS)
 
 
+def test_a_trace_is_written_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, place, link = simulate(preset("chapter-19-2")), tmp_path / "trace.json", tmp_path / "link.json"
+    place.write_text("older", "utf-8")
+    link.symlink_to(place)
+
+    def half(path: Path, text: str, encoding: str) -> None:
+        path.write_bytes(text.encode(encoding)[:99])
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", half)
+        with pytest.raises(OSError, match="full"):
+            save(made, link)
+    assert place.read_text("utf-8") == "older"
+    save(made, link)
+    assert load(place).to_json() == made.to_json()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.json", "trace.json"]
+    assert link.is_symlink()
+    save(made, "/dev/null")  # which is no file, and stays what it is
+    assert Path("/dev/null").is_char_device()
+
+
 def slices(made: Trace) -> list[dict[str, Any]]:
     return [row for row in json.loads(to_perfetto(made))["traceEvents"] if row["ph"] == "X"]
 

@@ -83,7 +83,8 @@ class Host:
     @property
     def told(self) -> str:
         """The same for people."""
-        return f"{self.name} (rank {', '.join(map(str, self.ranks))})"
+        ranks = "rank" if len(self.ranks) == 1 else "ranks"
+        return f"{self.name} ({ranks} {', '.join(map(str, self.ranks))})"
 
 
 def hosts_of(places: Sequence[Place]) -> list[Host]:

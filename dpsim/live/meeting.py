@@ -52,7 +52,7 @@ class Meeting:
             if self.store.add("dpsim.failed", 1) == 1:
                 return True
             self.store.wait(["dpsim.spoken"], SPOKEN)
-        except RuntimeError:  # torchrun, which keeps the store, has gone: then each says what it knows
+        except RuntimeError:  # torchrun, which keeps the store, or the first has gone without a word
             return True
         return False
 
