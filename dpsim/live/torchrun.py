@@ -63,8 +63,6 @@ def run_rank(call: Call) -> Report | None:
     meeting: Meeting | None = None
     with _own_output():
         try:
-            if reason := switched_off():
-                raise LiveError(reason)
             found = ready()
             from dpsim.live.meeting import Meeting
 
@@ -98,6 +96,8 @@ def _end(error: InputError, meeting: Meeting | None) -> NoReturn:
 
 def _run(call: Call, meeting: Meeting, place: Place, board: Board) -> Report | None:
     rank = meeting.rank
+    if reason := next(filter(None, meeting.told(switched_off() or "", "off")), None):
+        raise LiveError(reason)  # on one host is enough: all know it at once, and nobody waits
     words = meeting.told(call.words, "call")
     places = [Place.read(text) for text in meeting.told(place.text(), "place")]
     if rank == 0:
