@@ -30,7 +30,7 @@ LAYERS = (
     ("size",),
     ("simulate", "comparison", "metrics", "replay"),
     ("__init__",),
-    ("rounds", "contrast", "hiding", "origins", "reduce_input", "app", "figures"),
+    ("rounds", "contrast", "hiding", "as_run", "differences", "origins", "reduce_input", "app", "figures"),
     ("telling", "derivations", "setting", "report"),
     ("beats",),
     ("directives",),

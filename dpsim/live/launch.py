@@ -113,11 +113,11 @@ def carried_out(
     return Done(machine, chosen, job, tuple(process.pid for process in ranks), results)
 
 
-def look() -> Done:
+def look(cancel: threading.Event | None = None) -> Done:
     """What this machine has, found out by two ranks that run a step of next to nothing."""
     scenario = Scenario(name="look", world_size=2, batch=Batch(lengths=(1, 1)), model=Model(kind="scalar"))
     return carried_out(
-        scenario, "library", None, "auto", Limits(60.0, 10.0, threading.Event()), lambda _: None
+        scenario, "library", None, "auto", Limits(60.0, 10.0, cancel or threading.Event()), lambda _: None
     )
 
 

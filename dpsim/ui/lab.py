@@ -12,6 +12,8 @@ from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.lab_controls import first_five, on_demand
 from dpsim.ui.lab_results import results, warnings
 from dpsim.ui.lab_state import STAGE, Lab, lab, settle, start_key, stopped_at
+from dpsim.ui.live import live_bar, measured
+from dpsim.ui.live_results import live_results
 from dpsim.ui.opening import open_button
 from dpsim.ui.picture import play
 from dpsim.ui.stage.payload import ghost_of
@@ -24,7 +26,8 @@ def lab_page() -> None:
     """Draw the page. Bad input gets a message in its place, and what was shown stays."""
     frame()
     now, wrong = settle()
-    data, text, ids = now.shown.picture
+    found = measured(STAGE, now.shown.query)
+    data, text, ids = found.picture if found else now.shown.picture
     place = {"first": stopped_at(now) or ids[0], "keep": not now.placed}
     if presenting(STAGE, ids):
         play(data | place | {"present": True}, key=STAGE)
@@ -34,13 +37,17 @@ def lab_page() -> None:
             st.error(literal(wrong), icon=":material/error:")
         first_five(now.shown.scenario)
         on_demand(now.shown.scenario)
-        play(data | place | _ghost(now), key=STAGE)
+        live_bar(STAGE, now.shown.query)
+        play(data | place | ({} if found else _ghost(now)), key=STAGE)
         trace, ways = now.shown.run
         warnings(now.shown.scenario, ways)
-        results(trace, ways, now.before[-1].run if now.before else None)
+        if found:
+            live_results(found)
+        else:
+            results(trace, ways, now.before[-1].run if now.before else None)
         with st.expander(f"The same as text: {len(ids)} beats"):
             st.markdown(text)
-        take_along(now.shown.query, now.shown.trace)
+        take_along(now.shown.query, found.trace if found else now.shown.trace)
 
 
 def _heading(now: Lab, ids: tuple[str, ...]) -> None:
