@@ -42,7 +42,7 @@ def _parts(trace: Trace, step: int) -> dict[tuple[str, str], float | None]:
         ("latency: the smallest message", "s"): latency,
         ("bandwidth of a message", "B/s"): bandwidth,
         ("optimizer step", "s"): m.optimizer_s,
-        ("overhead: all the rest", "s"): overhead,
+        ("overhead: scatter, count and all between", "s"): overhead,
     }
 
 

@@ -99,5 +99,5 @@ def test_a_difference_is_named_where_it_was_made(change: dict[str, float], named
     assert ratio[named] == pytest.approx(next(iter(change.values())), rel=0.02)
     parts = {d.name: d.measured or 0.0 for d in found}
     whole = parts["forward and backward, slowest rank"] + parts["exposed communication"]
-    whole += parts["optimizer step"] + parts["overhead: all the rest"]
+    whole += parts["optimizer step"] + parts["overhead: scatter, count and all between"]
     assert whole == pytest.approx(parts["step"])

@@ -13,8 +13,10 @@ from dpsim.as_run import as_run
 from dpsim.checks import InputError
 from dpsim.comparison import Comparison
 from dpsim.forms import from_query
+from dpsim.hardware import save
+from dpsim.live.calibrate import Calibration, calibrate
 from dpsim.live.devices import Machine, choose
-from dpsim.live.job import MODES, check_runs_live
+from dpsim.live.job import MODES, check_runs_live, repeats
 from dpsim.live.launch import look, switched_off
 from dpsim.live.together import Together, run_together
 from dpsim.scenario import Scenario
@@ -27,6 +29,7 @@ from dpsim.wording import listed, number
 SIMULATED, LIVE = "simulated", "live"
 # A pass of the tiny model took 0.1 to 0.2 ms where this was written; repeated so often, it takes a few.
 WORK_FACTOR = 20
+HERE = "this-machine"  # the name of what is calibrated from a page
 MOST_KEPT = 6  # results of a session: each may take megabytes
 MODE_NAMES = {
     "chunks": "chunk by chunk",
@@ -83,6 +86,8 @@ class LiveState:
             return
         self.running = None
         self.refused = running.error
+        if isinstance(running.result, Calibration):
+            save(running.result.hardware)
         if isinstance(running.result, Machine):
             _seen().append(running.result)
         if isinstance(running.result, Together):
@@ -146,7 +151,7 @@ def live_bar(stage: str, query: str) -> None:
                 )  # fmt: skip
                 _run_button(stage, query, scenario, mode, int(work))
         if is_live(stage):
-            _said(scenario, query)
+            _said(scenario, query, int(work))
 
 
 def _switch(stage: str, off: str | None) -> None:
@@ -178,6 +183,17 @@ def _press(stage: str) -> None:
     live_state().pressed = stage
 
 
+def press_calibrate() -> None:
+    """Begin to measure this machine, to predict with."""
+    state = live_state()
+    if state.running is None:
+        state.refused, state.running = None, begun(_calibrate)
+
+
+def _calibrate(say: Say, cancel: threading.Event) -> Calibration:
+    return calibrate(HERE, on_progress=lambda p: say(f"calibrating: {p.text}", 0.5), cancel=cancel)
+
+
 def start(query: str, scenario: Scenario, mode: str, work: int) -> None:
     """Begin a run of the scenario in `query`; what it cannot be is told in its place."""
     state = live_state()
@@ -201,7 +217,7 @@ def _look(say: Say, cancel: threading.Event) -> Machine:
     return look(cancel).machine
 
 
-def _said(scenario: Scenario, query: str) -> None:
+def _said(scenario: Scenario, query: str, work: int) -> None:
     """Where it runs and why, what goes on, what came of it."""
     state = live_state()
     if state.running is not None:
@@ -214,7 +230,7 @@ def _said(scenario: Scenario, query: str) -> None:
         st.caption(literal(_how(found[-1].trace)))
     else:
         st.caption("Not run yet: the stage shows the simulation. " + literal(_where(scenario.world_size)))
-    if straggler := _straggler(scenario):
+    if straggler := _straggler(scenario, work):
         st.caption(literal(straggler))
 
 
@@ -222,7 +238,7 @@ def _where(ranks: int) -> str:
     if not _seen():
         return f"{ranks} ranks will be {ranks} processes on this machine's own devices."
     try:
-        return choose(_seen()[-1], "auto", None, ranks).hardware + "."
+        return _sentence(choose(_seen()[-1], "auto", None, ranks).hardware) + "."
     except InputError as error:
         return str(error)
 
@@ -230,17 +246,21 @@ def _where(ranks: int) -> str:
 def _how(trace: Trace) -> str:
     m = trace.machine
     return (
-        f"Measured: {m['hardware']}; {MODE_NAMES[m['mode']]}, {m['backend']}, {m['dtype']}; {m['versions']}; "
-        f"{m['date']}. Probed before it was trusted: {m['probe']}."
+        f"Measured here. {_sentence(m['hardware'])}; {MODE_NAMES[m['mode']]}, {m['backend']}, {m['dtype']}; "
+        f"{m['versions']}; {m['date']}. The backend was probed before it was trusted: {m['probe']}."
     )
 
 
-def _straggler(scenario: Scenario) -> str:
-    speeds = scenario.speeds
-    put = [
-        f"rank {r} repeats its work {number(1 / v)} times as often" for r, v in enumerate(speeds) if v != 1
-    ]
-    return f"Put there by the scenario: {listed(put[:8])}." if put else ""
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _straggler(scenario: Scenario, work: int) -> str:
+    """How often each rank makes its passes where the scenario lets them differ in speed."""
+    if len(set(scenario.speeds)) == 1:
+        return ""
+    times = [f"rank {r} {repeats(work, speed)}" for r, speed in enumerate(scenario.speeds)]
+    return f"Put there by the scenario, passes of each rank: {listed(times)}."
 
 
 @st.fragment(run_every=0.25)

@@ -8,15 +8,17 @@ import plotly.graph_objects as go
 import streamlit as st
 from plotly.subplots import make_subplots
 
+from dpsim.checks import InputError
 from dpsim.comparison import Comparison
 from dpsim.differences import Difference, differences
+from dpsim.hardware import load, names, predicted
 from dpsim.metrics import step_metrics
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Trace
 from dpsim.ui.lab_results import NONE, gradients_table, table
-from dpsim.ui.live import MODE_NAMES, Measured, live_state
+from dpsim.ui.live import HERE, MODE_NAMES, Measured, live_state, press_calibrate
 from dpsim.ui.text import literal
 from dpsim.wording import duration, number, size, vector
 
@@ -28,6 +30,7 @@ KINDS = (
     ("barrier", (BARRIER,), 0.25, "/"),
     ("optimizer step", (OPTIMIZER,), 1.0, ""),
 )
+OWN = "the scenario's own numbers"
 INKS = ("27, 33, 48", "242, 244, 248")  # of the light and the dark theme
 
 
@@ -38,7 +41,7 @@ def live_results(found: Measured) -> None:
         _ways(found)
     with time:
         _predicted(found)
-    with modes:
+    with modes, st.container(key="wide-modes"):
         _modes(live_state().modes(found.query))
 
 
@@ -77,26 +80,49 @@ def _replicas(trace: Trace, ways: Comparison) -> None:
 
 def _predicted(found: Measured) -> None:
     scenario = found.trace.scenario
-    predicted, by = prediction(scenario)
     last = scenario.steps - 1
-    st.markdown(literal(by))
+    simulated, by = prediction(scenario, _predictor())
+    st.markdown(literal(f"{by} The last step is shown." if last else by))
     st.plotly_chart(
-        timelines(predicted, found.trace, last, dark=st.context.theme.type == "dark"),
-        key="timelines", config={"displayModeBar": False}, alt=_in_words(predicted, found.trace, last),
+        timelines(simulated, found.trace, last, dark=st.context.theme.type == "dark"),
+        key="timelines", config={"displayModeBar": False}, alt=_in_words(simulated, found.trace, last),
     )  # fmt: skip
     rows = [
         [literal(d.name), _amount(d, d.predicted), _amount(d, d.measured), _ratio(d)]
-        for d in differences(predicted, found.trace, last)
+        for d in differences(simulated, found.trace, last)
     ]
-    st.markdown(table(["part of the step", "predicted", "measured", "measured / predicted"], rows))
+    st.markdown(table(["part of the step", "predicted", "measured", "ratio"], rows))
 
 
-def prediction(scenario: Scenario) -> tuple[Trace, str]:
+def _predictor() -> str | None:
+    """The hardware to predict with, and the way to measure this machine."""
+    kept = names()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen: str | None = st.selectbox(
+            "Predict with", [OWN, *kept], index=1 + kept.index(HERE) if HERE in kept else 0, key="predict.with",
+            width=280,
+        )  # fmt: skip
+        st.button(
+            "Calibrate this machine", icon=":material/speed:", key="calibrate", on_click=press_calibrate,
+            disabled=live_state().running is not None,
+            help=f"Measures messages and passes of several sizes for some seconds, and keeps them as {HERE}.",
+        )  # fmt: skip
+    return None if chosen == OWN else chosen
+
+
+def prediction(scenario: Scenario, hardware: str | None) -> tuple[Trace, str]:
     """The simulation to set beside a measured run, and by what it was made."""
+    if hardware is not None:
+        try:
+            entry = load(hardware)
+            by = f"Predicted with {hardware}: {entry.machine or entry.source}, {entry.date}."
+            return simulate(predicted(scenario, entry)), by
+        except InputError as error:
+            st.error(literal(str(error)), icon=":material/error:")
     plain = replace(scenario, network=replace(scenario.network, gradient_bytes=None))
     by = (
         "Predicted with the scenario's own latency, bandwidth and seconds per token, for the gradient's real "
-        "bytes: a cluster of your choice, not this machine. The last step is shown."
+        "bytes: a cluster of your choice, not this machine. Calibrate to predict this one."
     )
     return simulate(plain), by
 
@@ -147,21 +173,15 @@ def timelines(predicted: Trace, measured: Trace, step: int, *, dark: bool) -> go
 
 
 def _modes(found: dict[str, Measured]) -> None:
-    rows = []
-    for mode, each in found.items():
-        m = step_metrics(each.trace, each.trace.steps - 1)
-        rows.append(
-            [
-                literal(MODE_NAMES[mode]),
-                duration(m.step_time_s),
-                duration(float(m.compute_s.max())),
-                duration(float(m.wait_s.max())),
-                duration(m.communication_s),
-                duration(m.exposed_communication_s),
-                str(len(each.trace.buckets(each.trace.steps - 1))),
-            ]
-        )
-    head = ["exchange", "step", "slowest compute", "longest wait", "all-reduce", "exposed", "buckets"]
-    st.markdown(table(head, rows))
+    last = [(each.trace, step_metrics(each.trace, each.trace.steps - 1)) for each in found.values()]
+    rows = [
+        ["step", *(duration(m.step_time_s) for _, m in last)],
+        ["forward and backward, slowest rank", *(duration(float(m.compute_s.max())) for _, m in last)],
+        ["longest wait", *(duration(float(m.wait_s.max())) for _, m in last)],
+        ["all-reduce", *(duration(m.communication_s) for _, m in last)],
+        ["exposed of it", *(duration(m.exposed_communication_s) for _, m in last)],
+        ["buckets", *(str(len(trace.buckets(trace.steps - 1))) for trace, _ in last)],
+    ]
+    st.markdown(table(["last step", *(literal(MODE_NAMES[mode]) for mode in found)], rows))
     if others := [MODE_NAMES[mode] for mode in MODE_NAMES if mode not in found]:
         st.caption(literal(f"Run it another way to see it here as well: {', '.join(others)}."))
