@@ -115,9 +115,9 @@ def _calibrate(args: argparse.Namespace) -> Report:
     from dpsim.live.calibrate import calibrate
 
     hardware.place(args.name)  # nobody waits for what cannot be kept
-    ranks = whole("--ranks", args.ranks, 2, MAX_RANKS)
+    chosen = {"ranks": args.ranks, "dtype": args.dtype, "devices": args.devices}
     with _progress() as say:
-        found = calibrate(args.name, ranks=ranks, dtype=args.dtype, devices=args.devices, on_progress=say)
+        found = calibrate(args.name, **chosen, on_progress=say)
     path = hardware.save(found.hardware)
     points = {"messages": found.messages, "forward": found.forward, "backward": found.backward}
     return calibration_report(found.hardware, points) | {"kept": str(path)}

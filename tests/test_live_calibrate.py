@@ -58,10 +58,11 @@ def test_a_calibration_measures_messages_and_passes_and_says_where() -> None:
 
 
 def test_a_run_of_much_work_takes_about_as_long_as_predicted() -> None:
-    """Within a factor of ten, since what else the machine is doing may change between the two runs. With the
-    preset's own costs the prediction would be off by a factor of hundreds."""
+    """Within a factor of ten, since what else the machine is doing may change between the two runs; without
+    the work factor the prediction would be off by a factor of hundreds."""
     scenario = preset("overlap")
-    scenario = replace(scenario, compute=replace(scenario.compute, work_factor=300, speed=None))
+    busy = replace(scenario.compute, work_factor=300, speed=None)
+    scenario = replace(scenario, world_size=2, compute=busy)
     measured = run_live(scenario, devices="cpu")
     simulated = simulate(predicted(scenario, calibration().hardware))
     took, expected = (float(trace.events.end_s.max()) for trace in (measured, simulated))
@@ -73,10 +74,8 @@ def test_a_run_of_much_work_takes_about_as_long_as_predicted() -> None:
         assert [b.names for b in measured.buckets(step)] == [b.names for b in simulated.buckets(step)]
 
 
-def test_messages_are_timed_from_when_the_last_rank_starts_per_round_of_the_ring(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Three ranks, so 4 rounds: 2 turns of a message from 100 and 300 ns to 500 and 1100 ns, after the last."""
+def test_messages_are_timed_from_when_the_last_rank_starts_per_round_of_the_ring() -> None:
+    """Three ranks, so 4 rounds: from 100 and 300 ns, when the last of them starts, to 500 and 1100 ns."""
     from dpsim.live import calibrate as module
 
     turns = [[[(0, 450)], [(300, 1000)]], [[(100, 500)], [(200, 1100)]], [[(50, 400)], [(100, 900)]]]
@@ -118,14 +117,14 @@ def test_a_calibration_is_a_live_run_queue_progress_cancel_and_switch_included(
 
     with pytest.raises(CancelledError):
         calibrate("here", devices="cpu", on_progress=hear, cancel=cancel)
-    assert {"starting", "step"} <= {progress.stage for progress in heard}
+    assert "step" in {progress.stage for progress in heard}
     with pytest.raises(LiveError, match="not done within"):
         calibrate("here", devices="cpu", deadline_s=0.01)
     with pytest.raises(InputError, match=r"^ranks: must be a whole number from 2 to 16, got 1"):
         calibrate("here", ranks=1)
     monkeypatch.setenv("DPSIM_HARDWARE", str(tmp_path))
     for call, message in (
-        (["--ranks", "1"], "--ranks: must be a whole number from 2 to 16, got 1"),
+        (["--ranks", "1"], "ranks: must be a whole number from 2 to 16, got 1"),
         (["--devices", "tpu"], "devices: must be one of auto, cpu, cuda"),
         (["--dtype", "int8"], "dtype: must be one of float32, float64"),
     ):
