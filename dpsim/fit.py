@@ -39,11 +39,13 @@ class Points:
     line: Line
 
 
-def fit_line(field: str, amounts: Sequence[float], seconds: Sequence[float]) -> Line:
+def fit_line(
+    field: str, amounts: Sequence[float], seconds: Sequence[float], *, may_be_flat: bool = False
+) -> Line:
     """The line of least squared relative errors with fixed_s >= 0; `field` says what was measured.
 
     InputError where times are not positive, where there are fewer than two amounts, or where more does not
-    take longer: then no line says what one more costs.
+    take longer: then no line says what one more costs. Where it `may_be_flat`, one more costs nothing then.
     """
     x, t = np.array(amounts, np.float64), np.array(seconds, np.float64)
     if len(x) != len(t) or len(np.unique(x)) < 2:
@@ -54,9 +56,11 @@ def fit_line(field: str, amounts: Sequence[float], seconds: Sequence[float]) -> 
     centre_x, centre_t = np.average(x, weights=weight), np.average(t, weights=weight)
     each = float(np.sum(weight * (x - centre_x) * (t - centre_t)) / np.sum(weight * (x - centre_x) ** 2))
     fixed = float(centre_t - each * centre_x)
-    if each <= 0:
+    if each <= 0 and may_be_flat:
+        fixed, each = float(centre_t), 0.0
+    elif each <= 0:
         rule = "must take longer the more there is of it, or no line fits: measure again on a quiet machine"
         raise InputError(field, rule, list(seconds))
-    if fixed < 0:  # the sum of squares is convex: its least value with fixed >= 0 lies on the edge
+    elif fixed < 0:  # the sum of squares is convex: its least value with fixed >= 0 lies on the edge
         fixed, each = 0.0, float(np.sum(weight * x * t) / np.sum(weight * x * x))
     return Line(fixed, each, float(np.max(np.abs(fixed + each * x - t) / t)))

@@ -62,6 +62,14 @@ def test_a_fixed_cost_is_not_below_zero_and_the_line_is_then_the_best_through_ze
     assert found.error == pytest.approx(1 - 2 * 15 / 13 / 3, rel=1e-12)
 
 
+def test_where_it_may_be_flat_more_costs_nothing_instead_of_less() -> None:
+    """The least (f / 1 - 1)² + (f / 2 - 1)²: its derivative is 0 at f = (1 + 1 / 2) / (1 + 1 / 4) = 6 / 5."""
+    found = fit_line("passes", (8, 32), (2.0, 1.0), may_be_flat=True)
+    assert (found.fixed_s, found.each_s) == (pytest.approx(6 / 5), 0)
+    rising = (8, 32), (1.0, 2.0)
+    assert fit_line("passes", *rising, may_be_flat=True) == fit_line("passes", *rising)
+
+
 @pytest.mark.parametrize(
     ("amounts", "seconds", "message"),
     [

@@ -16,12 +16,23 @@ from dpsim.checks import InputError
 from dpsim.forms import preset
 from dpsim.hardware import predicted
 from dpsim.live import launch
-from dpsim.live.calibrate import MESSAGES, TOKENS, Calibration, calibrate, calibration_scenario
+from dpsim.live.calibrate import (
+    MESSAGES,
+    TOKENS,
+    WORK_FACTOR,
+    Calibration,
+    _message_times,
+    _passes,
+    calibrate,
+    calibration_scenario,
+)
 from dpsim.live.errors import CancelledError, LiveError
 from dpsim.live.job import MAX_RANKS, check_runs_live
 from dpsim.live.launch import run_live
 from dpsim.live.watch import Progress
+from dpsim.scenario import Buckets
 from dpsim.simulate import simulate
+from dpsim.trace import BACKWARD, FORWARD
 
 pytestmark = needs_torch
 
@@ -76,11 +87,22 @@ def test_a_run_of_much_work_takes_about_as_long_as_predicted() -> None:
 
 def test_messages_are_timed_from_when_the_last_rank_starts_per_round_of_the_ring() -> None:
     """Three ranks, so 4 rounds: from 100 and 300 ns, when the last of them starts, to 500 and 1100 ns."""
-    from dpsim.live import calibrate as module
-
     turns = [[[(0, 450)], [(300, 1000)]], [[(100, 500)], [(200, 1100)]], [[(50, 400)], [(100, 900)]]]
     done = launch.Done(*(None,) * 4, [{"messages": rank} for rank in turns])  # type: ignore[arg-type]
-    assert module._message_times(done) == pytest.approx(((400 + 800) / 2 / 4 / 1e9,))
+    assert _message_times(done) == pytest.approx(((400 + 800) / 2 / 4 / 1e9,))
+
+
+def test_a_pass_is_one_of_those_that_a_micro_batch_makes_buckets_added_up() -> None:
+    """The clock's own costs are found again, in its trace of the calibration."""
+    buckets = Buckets(cap_bytes=1)  # from the second step on each tensor is one, in three events
+    scenario = replace(calibration_scenario(3), buckets=buckets)
+    trace, cost = simulate(scenario), scenario.compute
+    assert len({b.names for b in trace.buckets(1)}) == 3
+    for kind, each_s in ((FORWARD, cost.forward_s_per_token), (BACKWARD, cost.backward_s_per_token)):
+        found = _passes(trace, kind)
+        assert found.seconds == pytest.approx([n * each_s / WORK_FACTOR for n in TOKENS])
+        assert found.line.each_s == pytest.approx(each_s / WORK_FACTOR)
+        assert found.line.error < 1e-9
 
 
 def test_as_many_ranks_as_a_live_run_may_have_fit() -> None:
