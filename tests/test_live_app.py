@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from live_runs import needs_torch
 from streamlit.testing.v1 import AppTest
-from test_app import plain
+from test_app import page_text, plain
 from test_lab import control, fine, stage
 
 from dpsim.checks import InputError
 from dpsim.comparison import compare
 from dpsim.edits import on_one_device
+from dpsim.fit import Points, fit_line
 from dpsim.forms import preset, to_query
+from dpsim.hardware import Hardware
+from dpsim.live.calibrate import Calibration
 from dpsim.live.devices import Machine
 from dpsim.live.errors import CancelledError, LiveError
 from dpsim.live.together import Together, run_together
@@ -183,6 +186,38 @@ def test_what_was_measured_for_another_scenario_is_not_shown(quick: threading.Ev
     app.query_params["present"] = "1"
     app.run()
     assert source(app) == "measured", "also for the projector"
+
+
+def test_this_machine_is_calibrated_and_predicts(
+    quick: threading.Event, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPSIM_HARDWARE", str(tmp_path))
+    entry = Hardware("this-machine", "measured", 1e-3, 1e6, 1e-5, 2e-5, 3e-3, machine="a <b>bench</b>")
+    points = Points((1, 2), (1.0, 2.0), fit_line("x", (1, 2), (1.0, 2.0)))
+    monkeypatch.setattr(
+        "dpsim.ui.live.calibrate", lambda *_, **__: Calibration(entry, points, points, points)
+    )
+    app = switched(opened())
+    ran = preset("next-token")
+    app.session_state["live"].kept = (Measured(to_query(ran), "chunks", _simulated(ran)),)
+    app.run()
+    assert "not this machine" in page_text(app)
+    assert "| optimizer step | 500 µs | 500 µs | 1 |" in page_text(app)
+    through(app.button(key="calibrate").click().run())
+    fine(app)
+    assert "Predicted with this-machine: a <b>bench</b>" in page_text(app)
+    assert "| optimizer step | 3 ms | 500 µs | 0.1667 |" in page_text(app)
+    monkeypatch.setattr("dpsim.ui.live.save", lambda _: _raise(InputError("DPSIM_HARDWARE", "is full", "x")))
+    through(app.button(key="calibrate").click().run())
+    assert "DPSIM_HARDWARE: is full" in plain(app.error[0].value)
+    (tmp_path / "this-machine.toml").write_text("latency_s = 'fast'", "utf-8")
+    app.run()
+    assert "this-machine.toml" in plain(app.error[0].value)
+    assert not app.exception
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _simulated(scenario: Scenario) -> Together:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from dpsim.forms import preset, preset_names, to_toml
+from dpsim.trace import Trace
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.lab_controls import first_five, on_demand
@@ -69,7 +70,14 @@ def _heading(now: Lab, ids: tuple[str, ...]) -> None:
             open_button()
         present_button(STAGE, ids)
     if now.shown.trace is not None:
-        st.info(f"A trace that was opened, {now.shown.trace.source}. Changing anything simulates anew.")
+        st.info(_opened(now.shown.trace))
+
+
+def _opened(trace: Trace) -> str:
+    """Where a trace that was opened comes from, as far as its file says."""
+    said = [trace.machine[key] for key in ("hardware", "versions", "date") if trace.machine.get(key)]
+    where = f" on {literal('; '.join(said))}" if said else ""
+    return f"A trace that was opened, {trace.source}{where}. Changing anything simulates anew."
 
 
 def _ghost(now: Lab) -> dict[str, object]:

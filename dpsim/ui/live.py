@@ -16,7 +16,7 @@ from dpsim.forms import from_query
 from dpsim.hardware import save
 from dpsim.live.calibrate import Calibration, calibrate
 from dpsim.live.devices import Machine, choose
-from dpsim.live.job import MODES, check_runs_live, repeats
+from dpsim.live.job import MODES, check_runs_live
 from dpsim.live.launch import look, switched_off
 from dpsim.live.together import Together, run_together
 from dpsim.scenario import Scenario
@@ -24,7 +24,7 @@ from dpsim.trace import Trace
 from dpsim.ui.background import Background, Say, begun
 from dpsim.ui.picture import Picture, check_shown, pictured
 from dpsim.ui.text import literal
-from dpsim.wording import listed, number
+from dpsim.wording import listed
 
 SIMULATED, LIVE = "simulated", "live"
 # A pass of the tiny model took 0.1 to 0.2 ms where this was written; repeated so often, it takes a few.
@@ -87,7 +87,7 @@ class LiveState:
         self.running = None
         self.refused = running.error
         if isinstance(running.result, Calibration):
-            save(running.result.hardware)
+            st.session_state["predict.with"] = HERE
         if isinstance(running.result, Machine):
             _seen().append(running.result)
         if isinstance(running.result, Together):
@@ -183,6 +183,10 @@ def _press(stage: str) -> None:
     live_state().pressed = stage
 
 
+def _with_work(scenario: Scenario, work: int) -> Scenario:
+    return replace(scenario, compute=replace(scenario.compute, work_factor=work))
+
+
 def press_calibrate() -> None:
     """Begin to measure this machine, to predict with."""
     state = live_state()
@@ -191,13 +195,15 @@ def press_calibrate() -> None:
 
 
 def _calibrate(say: Say, cancel: threading.Event) -> Calibration:
-    return calibrate(HERE, on_progress=lambda p: say(f"calibrating: {p.text}", 0.5), cancel=cancel)
+    found = calibrate(HERE, on_progress=lambda p: say(f"calibrating: {p.text}", 0.5), cancel=cancel)
+    save(found.hardware)
+    return found
 
 
 def start(query: str, scenario: Scenario, mode: str, work: int) -> None:
     """Begin a run of the scenario in `query`; what it cannot be is told in its place."""
     state = live_state()
-    asked = replace(scenario, compute=replace(scenario.compute, work_factor=work))
+    asked = _with_work(scenario, work)
     try:
         check_runs_live(check_shown(asked), mode)
     except InputError as error:
@@ -259,7 +265,7 @@ def _straggler(scenario: Scenario, work: int) -> str:
     """How often each rank makes its passes where the scenario lets them differ in speed."""
     if len(set(scenario.speeds)) == 1:
         return ""
-    times = [f"rank {r} {repeats(work, speed)}" for r, speed in enumerate(scenario.speeds)]
+    times = [f"rank {r} {passes}" for r, passes in enumerate(_with_work(scenario, work).passes)]
     return f"Put there by the scenario, passes of each rank: {listed(times)}."
 
 

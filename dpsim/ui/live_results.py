@@ -99,8 +99,8 @@ def _predictor() -> str | None:
     kept = names()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen: str | None = st.selectbox(
-            "Predict with", [OWN, *kept], index=1 + kept.index(HERE) if HERE in kept else 0, key="predict.with",
-            width=280,
+            "Predict with", [OWN, *kept], index=1 + kept.index(HERE) if HERE in kept else 0,
+            key="predict.with", width=280,
         )  # fmt: skip
         st.button(
             "Calibrate this machine", icon=":material/speed:", key="calibrate", on_click=press_calibrate,
