@@ -23,16 +23,18 @@ class Difference:
 def differences(predicted: Trace, measured: Trace, step: int) -> tuple[Difference, ...]:
     """The parts of one step in two traces of one scenario. Forward and backward, exposed communication, the
     optimizer step and the overhead make up the step; the others explain them."""
-    parts = [_parts(trace, step) for trace in (predicted, measured)]
+    parts = [_parts(trace, step, measured.bytes_per_element) for trace in (predicted, measured)]
     return tuple(
         Difference(name, unit, parts[0][name, unit], parts[1][name, unit]) for name, unit in parts[0]
     )
 
 
-def _parts(trace: Trace, step: int) -> dict[tuple[str, str], float | None]:
+def _parts(trace: Trace, step: int, element_bytes: float) -> dict[tuple[str, str], float | None]:
     m: StepMetrics = step_metrics(trace, step)
     compute = float(m.compute_s.max())
     latency, bandwidth = message_cost(trace, step)
+    if bandwidth is not None:  # of the real elements, where a prediction lets them stand for larger ones
+        bandwidth *= element_bytes / trace.bytes_per_element
     overhead = m.step_time_s - compute - m.exposed_communication_s - m.optimizer_s
     return {
         ("step", "s"): m.step_time_s,

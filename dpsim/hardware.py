@@ -188,13 +188,11 @@ def _unusable(error: OSError | ValueError) -> InputError:
 
 
 def predicted(scenario: Scenario, hardware: Hardware) -> Scenario:
-    """`scenario` with the costs of a live run of it on `hardware`.
+    """`scenario` with the costs of a live run of it on `hardware`, at the real size of its gradient.
 
-    A rank makes each pass as often as in a live run, and elements have the size of their dtype, whatever they
-    stood for; a bucket's cap shrinks with them, so that buckets stay the same. In the mode chunks nothing
-    overlaps. The clock knows costs per token alone: they are chosen so that the rank that takes longest takes
-    as long as it does with the fixed cost of every pass; a rank with fewer tokens comes out too early.
-    InputError where torch's default caps make buckets that no cap makes at the real size.
+    A rank makes each pass as often as in a live run. In the mode chunks nothing overlaps. The clock knows
+    costs per token alone: they are chosen so that the rank that takes longest takes as long as it does with
+    the fixed cost of every pass; a rank with fewer tokens comes out too early.
     """
     batch = global_batch(scenario)
     tokens = batch.shard_counts(batch.lengths).sum(axis=1)
@@ -205,31 +203,36 @@ def predicted(scenario: Scenario, hardware: Hardware) -> Scenario:
         weighed = float(np.max(tokens / speed))
         return slowest / weighed if weighed > 0 else each_s
 
-    cap = scenario.buckets.cap_bytes
-    if cap is not None:  # as many whole elements as reach it, by the comparison that makes buckets
-        short = np.arange(1, scenario.model.size + 1) * scenario.bytes_per_element < cap
-        cap = float(hardware.element_bytes * (1 + np.count_nonzero(short)))
-    made = replace(
-        scenario,
-        compute=replace(
-            scenario.compute,
-            forward_s_per_token=per_token(hardware.forward_s, hardware.forward_s_per_token),
-            backward_s_per_token=per_token(hardware.backward_s, hardware.backward_s_per_token),
-            optimizer_s=hardware.optimizer_s,
-        ),
-        network=replace(
-            scenario.network,
-            latency_s=hardware.latency_s,
-            bandwidth_bytes_per_s=hardware.bandwidth_bytes_per_s,
-            gradient_bytes=float(hardware.element_bytes * scenario.model.size),
-        ),
-        buckets=replace(
-            scenario.buckets,
-            cap_bytes=cap,
-            overlap=scenario.buckets.overlap and hardware.mode != "chunks",
-        ),
+    compute = replace(
+        scenario.compute,
+        forward_s_per_token=per_token(hardware.forward_s, hardware.forward_s_per_token),
+        backward_s_per_token=per_token(hardware.backward_s, hardware.backward_s_per_token),
+        optimizer_s=hardware.optimizer_s,
     )
-    if buckets(made, 1) != buckets(scenario, 1):
-        rule = "must be given to be predicted on hardware, since the gradient stands for a larger one"
-        raise InputError("buckets.cap_bytes", rule, scenario.buckets.cap_bytes)
-    return made
+    network = replace(
+        scenario.network,
+        latency_s=hardware.latency_s,
+        bandwidth_bytes_per_s=hardware.bandwidth_bytes_per_s,
+    )
+    made = at_real_size(replace(scenario, compute=compute, network=network), hardware.element_bytes)
+    overlaps = made.buckets.overlap and hardware.mode != "chunks"
+    return replace(made, buckets=replace(made.buckets, overlap=overlaps))
+
+
+def at_real_size(scenario: Scenario, element_bytes: int) -> Scenario:
+    """`scenario` whose gradient takes as long on a link as its real elements, with the same buckets.
+
+    A cap of one's own shrinks with the elements. Torch's two default caps, on a gradient that stands for a
+    large one, make buckets that no cap makes at the real size: then it stands for as much as before, and the
+    bandwidth is larger by what that is too much.
+    """
+    cap, standing = scenario.buckets.cap_bytes, scenario.bytes_per_element
+    if cap is not None:  # as many whole elements as reach it, by the comparison that makes buckets
+        short = np.arange(1, scenario.model.size + 1) * standing < cap
+        cap = float(element_bytes * (1 + np.count_nonzero(short)))
+    network = replace(scenario.network, gradient_bytes=float(element_bytes * scenario.model.size))
+    made = replace(scenario, network=network, buckets=replace(scenario.buckets, cap_bytes=cap))
+    if buckets(made, 1) == buckets(scenario, 1):
+        return made
+    faster = scenario.network.bandwidth_bytes_per_s * standing / element_bytes
+    return replace(scenario, network=replace(scenario.network, bandwidth_bytes_per_s=faster))

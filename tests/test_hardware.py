@@ -18,7 +18,7 @@ from dpsim.beats import beats
 from dpsim.checks import InputError
 from dpsim.cli import main
 from dpsim.forms import preset, preset_names
-from dpsim.hardware import Hardware, from_toml, predicted, to_toml
+from dpsim.hardware import Hardware, at_real_size, from_toml, predicted, to_toml
 from dpsim.metrics import step_metrics
 from dpsim.scenario import Batch, Buckets, Compute, Model, Network, Scenario
 from dpsim.simulate import simulate
@@ -147,15 +147,15 @@ def test_where_rounds_follow_backward_nothing_overlaps() -> None:
     assert not predicted(scenario, replace(SHEET, mode="chunks")).buckets.overlap
 
 
-def test_every_preset_is_predicted_or_says_what_it_lacks() -> None:
-    refused = []
-    for name in preset_names():
-        try:
-            assert len(simulate(predicted(preset(name), SHEET)).events)
-        except InputError as error:
-            refused.append((name, error.field))
-    # torch's two default caps, on a gradient that stands for a large one, make buckets that one cap cannot
-    assert refused == [("next-token", "buckets.cap_bytes"), ("ring-64", "buckets.cap_bytes")]
+@pytest.mark.parametrize("name", preset_names())
+def test_a_gradient_at_its_real_size_has_the_same_buckets_and_takes_as_long_as_it_should(name: str) -> None:
+    scenario, size = preset(name), 8
+    made = at_real_size(scenario, size)
+    assert buckets(made, 1) == buckets(scenario, 1)
+    network = made.network
+    message_s = made.bytes_per_element / network.bandwidth_bytes_per_s
+    assert message_s == pytest.approx(size / scenario.network.bandwidth_bytes_per_s)
+    assert len(simulate(predicted(scenario, SHEET)).events)
 
 
 def test_a_batch_without_tokens_has_a_prediction() -> None:

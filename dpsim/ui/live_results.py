@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import plotly.graph_objects as go
 import streamlit as st
 from plotly.subplots import make_subplots
@@ -11,7 +9,7 @@ from plotly.subplots import make_subplots
 from dpsim.checks import InputError
 from dpsim.comparison import Comparison
 from dpsim.differences import Difference, differences
-from dpsim.hardware import load, names, predicted
+from dpsim.hardware import ELEMENT_BYTES, at_real_size, load, names, predicted
 from dpsim.metrics import step_metrics
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
@@ -81,7 +79,7 @@ def _replicas(trace: Trace, ways: Comparison) -> None:
 def _predicted(found: Measured) -> None:
     scenario = found.trace.scenario
     last = scenario.steps - 1
-    simulated, by = prediction(scenario, _predictor())
+    simulated, by = prediction(scenario, _predictor(), ELEMENT_BYTES[found.trace.machine["dtype"]])
     st.markdown(literal(f"{by} The last step is shown." if last else by))
     st.plotly_chart(
         timelines(simulated, found.trace, last, dark=st.context.theme.type == "dark"),
@@ -110,7 +108,7 @@ def _predictor() -> str | None:
     return None if chosen == OWN else chosen
 
 
-def prediction(scenario: Scenario, hardware: str | None) -> tuple[Trace, str]:
+def prediction(scenario: Scenario, hardware: str | None, element_bytes: int) -> tuple[Trace, str]:
     """The simulation to set beside a measured run, and by what it was made."""
     if hardware is not None:
         try:
@@ -119,7 +117,7 @@ def prediction(scenario: Scenario, hardware: str | None) -> tuple[Trace, str]:
             return simulate(predicted(scenario, entry)), by
         except InputError as error:
             st.error(literal(str(error)), icon=":material/error:")
-    plain = replace(scenario, network=replace(scenario.network, gradient_bytes=None))
+    plain = at_real_size(scenario, element_bytes)
     by = (
         "Predicted with the scenario's own latency, bandwidth and seconds per token, for the gradient's real "
         "bytes: a cluster of your choice, not this machine. Calibrate to predict this one."
