@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 from dpsim.checks import InputError
 from dpsim.collectives import run_values
 from dpsim.forms import preset
+from dpsim.live.calibrate import calibrate
 from dpsim.live.job import DTYPES, MODES
 from dpsim.live.launch import look, run_live
 from dpsim.metrics import step_metrics
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for mode in MODES
         for dtype in DTYPES
     ]
+    print(f"\n{calibrated(args.devices)}")
     failed = sum(verdict != "right" for verdict in verdicts)
     print(f"\n{len(verdicts)} runs, {failed} failed, {time.monotonic() - begun:.0f} s")
     return int(failed > 0)
@@ -86,6 +88,20 @@ def line(scenario: Scenario, mode: str, dtype: str, devices: str, folder: Path) 
     if scenario.name in RECORDED and verdict == "right":
         save(replace(trace, source="recorded"), folder / f"{scenario.name}-{mode}-{dtype}.json")
     return verdict
+
+
+def calibrated(devices: str) -> str:
+    """What a calibration finds, or why there is none; no verdict, since times are neither right nor wrong."""
+    try:
+        found = calibrate("gpu-check", devices=devices).hardware
+    except InputError as error:
+        return f"Calibration: {error}"
+    return (
+        f"Calibration, {found.backend}: latency {found.latency_s * 1e6:.1f} µs, bandwidth "
+        f"{found.bandwidth_bytes_per_s / 1e9:.3g} GB/s (error {found.message_error:.0%}); forward "
+        f"{found.forward_s * 1e6:.1f} µs and {found.forward_s_per_token * 1e9:.1f} ns a token, backward "
+        f"{found.backward_s * 1e6:.1f} µs and {found.backward_s_per_token * 1e9:.1f} ns"
+    )
 
 
 def checked(trace: Trace) -> tuple[float, str]:

@@ -9,20 +9,21 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpsim import app, network
+from dpsim import app, hardware, network
 from dpsim.beats import beats, beats_as_text
 from dpsim.checks import InputError, choice, decoded, number, read_text, whole
 from dpsim.collectives import OPS, build
 from dpsim.edits import with_world_size
 from dpsim.forms import preset, preset_names, preset_or_file
 from dpsim.reduce_input import reduce_report
-from dpsim.report import live_report, trace_report
+from dpsim.report import calibration_report, live_report, trace_report
 from dpsim.scenario import COLLECTIVES, MAX_RANKS, MAX_STEPS, SCHEMES, Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import MAX_EVENTS, Trace, load, save, to_perfetto
@@ -96,8 +97,8 @@ def _cost(args: argparse.Namespace) -> Report:
 
 
 def _simulate(args: argparse.Namespace) -> Report:
-    trace = simulate(_chosen(args))
-    return _kept(trace, args)
+    scenario, where = _on_hardware(_chosen(args), args)
+    return _kept(simulate(scenario), args) | where
 
 
 def _live(args: argparse.Namespace) -> Report | None:
@@ -110,16 +111,48 @@ def _live(args: argparse.Namespace) -> Report | None:
     if args.ranks is not None:
         scenario = replace(scenario, world_size=whole("--ranks", args.ranks, 1, MAX_RANKS))
 
+    with _progress() as say:
+        trace = run_live(scenario, mode=args.mode, dtype=args.dtype, devices=args.devices, on_progress=say)
+    return _kept(trace, args) | live_report(trace)
+
+
+def _calibrate(args: argparse.Namespace) -> Report:
+    from dpsim.live.calibrate import calibrate
+
+    hardware.place(args.name)  # nobody waits for what cannot be kept
+    chosen = {"ranks": args.ranks, "dtype": args.dtype, "devices": args.devices}
+    with _progress() as say:
+        found = calibrate(args.name, **chosen, on_progress=say)
+    path = hardware.save(found.hardware)
+    points = {"messages": found.messages, "forward": found.forward, "backward": found.backward}
+    return calibration_report(found.hardware, points) | {"kept": str(path)}
+
+
+def _hardware(_: argparse.Namespace) -> Report:
+    kept = {name: hardware.to_dict(hardware.load(name)) for name in hardware.names()}
+    return {"folder": str(hardware.folder()), "hardware": kept}
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Any], None]]:
+    """Tells on a terminal how far a live run is, in one line that is gone when it ends."""
+
     def say(progress: Any) -> None:
         if sys.stderr.isatty():
             print(f"\r\x1b[K{progress.text} ", end="", file=sys.stderr, flush=True)
 
     try:
-        trace = run_live(scenario, mode=args.mode, dtype=args.dtype, devices=args.devices, on_progress=say)
+        yield say
     finally:
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
-    return _kept(trace, args) | live_report(trace)
+
+
+def _on_hardware(scenario: Scenario, args: argparse.Namespace) -> tuple[Scenario, Report]:
+    """The scenario with the costs of the hardware that the call names, and what the answer says of it."""
+    if args.hardware is None:
+        return scenario, {}
+    return hardware.predicted(scenario, hardware.load(args.hardware)), {"hardware": args.hardware}
 
 
 def _rank(args: argparse.Namespace) -> Report | None:
@@ -203,10 +236,16 @@ def _presets(_: argparse.Namespace) -> Report:
 
 
 def _beats(args: argparse.Namespace) -> Report:
-    saved = args.scenario.endswith(".json")
-    trace = load(args.scenario) if saved else simulate(preset_or_file(args.scenario))
+    where: Report = {}
+    if args.scenario.endswith(".json"):
+        if args.hardware is not None:
+            raise InputError("--hardware", "must be left out where a saved trace is told", args.hardware)
+        trace = load(args.scenario)
+    else:
+        scenario, where = _on_hardware(preset_or_file(args.scenario), args)
+        trace = simulate(scenario)
     told = beats(trace)
-    return {
+    return where | {
         "scenario": trace.scenario.name,
         "beats": [
             {
@@ -238,7 +277,7 @@ def _readable(report: Report, indent: str = "") -> str:
             lines += [f"{indent}{key}:", _readable(value, indent + "  ")]
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             rows = [list(value[0]), *(entry.values() for entry in value)]
-            lines += [f"{indent}{key}:", *(f"{indent}  " + "  ".join(map(str, row)) for row in rows)]
+            lines += [f"{indent}{key}:", *(f"{indent}  " + "  ".join(map(_rounded, row)) for row in rows)]
         elif value or not (key == "undefined" or isinstance(value, dict)):
             lines.append(f"{indent}{key}: {_rounded(value)}")
     return "\n".join(lines)
@@ -284,6 +323,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--bytes", type=_number, required=True, metavar="B")
     sub.add_argument("--latency", type=_number, required=True, metavar="S", help="seconds a message")
     sub.add_argument("--bandwidth", type=_number, required=True, metavar="BYTES_PER_S")
+    told = command("beats", _beats, "a step told as text, beat by beat")
+    told.add_argument("scenario", metavar="PRESET|FILE.toml|TRACE.json")
     simulated = command("simulate", _simulate, "simulate a scenario")
     simulated.add_argument("scenario", metavar="PRESET|FILE.toml")
     live = command(
@@ -301,10 +342,18 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--steps", type=_number, metavar="n")
         sub.add_argument("--out", metavar="TRACE.json", help="save the trace")
         sub.add_argument("--perfetto", metavar="FILE", help="save the events for Chrome or Perfetto")
+    for sub in (simulated, told):
+        sub.add_argument("--hardware", metavar="NAME", help="predict it on hardware that is kept")
+    sub = command(
+        "calibrate", _calibrate, "measure messages and passes on this machine, and keep what they cost"
+    )
+    sub.add_argument("--name", default="this-machine", help="of the entry (default: %(default)s)")
+    sub.add_argument("--devices", default="auto", metavar="auto|cpu|cuda")
+    sub.add_argument("--ranks", type=_number, default=2, metavar="R")
+    sub.add_argument("--dtype", metavar="float32|float64")
+    command("hardware", _hardware, "the hardware that is kept")
     command("devices", _devices, "what live runs have on this machine")
     command("presets", _presets, "the presets by name and title")
-    sub = command("beats", _beats, "a step told as text, beat by beat")
-    sub.add_argument("scenario", metavar="PRESET|FILE.toml|TRACE.json")
     sub = command("app", _app, "start the app")
     sub.add_argument("--port", type=_number, default=8501)
     sub.add_argument("--address", default="localhost", help="where it listens")

@@ -52,6 +52,22 @@ def with_world_size(scenario: Scenario, ranks: int) -> Scenario:
     return from_dict(data)
 
 
+def on_one_device(scenario: Scenario) -> Scenario:
+    """The same batch, whole, on one device: the reference that every way of reducing is held against."""
+    data = to_dict(scenario, full=True)
+    data["world_size"] = 1
+    data["reduction"] = "token_weighted"
+    data["batch"].pop("assignment", None)
+    data["batch"] |= {"shard": "contiguous", "micro_batches": 1}
+    data["compute"].pop("speed", None)
+    if "optimizer" in data:
+        data["optimizer"]["clip"] = "after"  # with one rank there is no before
+    if scenario.model.gradient_sums is not None:
+        cells = [cell for row in scenario.model.gradient_sums for cell in row]
+        data["model"]["gradient_sums"] = [[np.sum(cells, axis=0).tolist()]]
+    return from_dict(data)
+
+
 def _cut_or_repeat(batch: dict[str, Any], count: int) -> None:
     """The batch with `count` sequences: the first ones, or the same again from the start."""
     if "sequences" in batch:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dpsim.comparison import Outcome, compare
+from dpsim.fit import Points
+from dpsim.hardware import Hardware, to_dict
 from dpsim.metrics import step_metrics
 from dpsim.reduction import reduction
 from dpsim.trace import Trace
@@ -64,3 +66,15 @@ def live_report(trace: Trace) -> Report:
         "versions": machine["versions"],
         "probe": machine["probe"],
     }
+
+
+def calibration_report(hardware: Hardware, points: dict[str, Points]) -> Report:
+    """What was found of a machine, beside every measurement and the line through it."""
+    tables: Report = {}
+    for name, found in points.items():
+        amount = "bytes" if name == "messages" else "tokens"
+        tables[name] = [
+            {amount: n, "measured_s": seconds, "fitted_s": found.line.at(n)}
+            for n, seconds in zip(found.amounts, found.seconds, strict=True)
+        ]
+    return to_dict(hardware) | tables

@@ -143,6 +143,11 @@ class Scenario:
         return self.compute.speed or (1.0,) * self.world_size
 
     @property
+    def passes(self) -> tuple[int, ...]:
+        """How often every rank of a live run makes each pass: its work, more often where it is slow."""
+        return tuple(max(1, round(self.compute.work_factor / speed)) for speed in self.speeds)
+
+    @property
     def bytes_per_element(self) -> float:
         """How many bytes one element of the gradient stands for."""
         size = self.network.gradient_bytes

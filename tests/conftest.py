@@ -51,7 +51,7 @@ def pages(chromium: Browser) -> Iterator[Pages]:
     def pages(kind: Any, url: str) -> Callable[..., Any]:
         def visit(*where: str, **options: Any) -> Any:
             context = chromium.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
-            context.set_default_timeout(20_000)
+            context.set_default_timeout(45_000)
             opened.append(kind(context.new_page(), url))
             opened[-1].open(*where)
             return opened[-1]

@@ -13,7 +13,7 @@ from dpsim.comparison import compare
 from dpsim.forms import preset
 from dpsim.simulate import simulate
 
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=45_000)
 
 # What is on a canvas from a share of its width on: its inked pixels, its colours, and a number that changes
 # when the picture does.

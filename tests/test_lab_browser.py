@@ -167,7 +167,7 @@ def test_the_address_opens_the_same_in_a_new_tab(lab: Callable[..., Lab]) -> Non
 
 def test_a_lost_connection_loses_nothing(chromium: Browser, app_url: str) -> None:
     context = chromium.new_context(viewport=DESKTOP)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(45_000)
     tab = context.new_page()
     sockets: list[WebSocketRoute] = []
 
@@ -207,7 +207,7 @@ class Held:
 
     def __init__(self, chromium: Browser, url: str) -> None:
         self.context = chromium.new_context(viewport=DESKTOP)
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(45_000)
         tab = self.context.new_page()
         self.waiting: list[str | bytes] | None = None
         tab.route_web_socket(lambda address: "/_stcore/stream" in address, self._through)

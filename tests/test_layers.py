@@ -19,18 +19,18 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary"),
-    ("parts", "typed", "prose", "questions"),
+    ("parts", "typed", "prose", "questions", "fit"),
     ("scenario",),
     ("forms",),
     ("batch",),
     ("model", "edits"),
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline",),
-    ("trace",),
+    ("trace", "hardware"),
     ("size",),
     ("simulate", "comparison", "metrics", "replay"),
     ("__init__",),
-    ("rounds", "contrast", "hiding", "origins", "reduce_input", "app", "figures"),
+    ("rounds", "contrast", "hiding", "as_run", "differences", "origins", "reduce_input", "app", "figures"),
     ("telling", "derivations", "setting", "report"),
     ("beats",),
     ("directives",),
@@ -95,7 +95,7 @@ def test_a_module_of_the_core_knows_only_earlier_layers(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_the_core_needs_numpy_alone_and_tomli_w_to_write(path: Path) -> None:
-    allowed = {"numpy", "tomli_w"} if path.stem == "forms" else {"numpy"}
+    allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
     assert outside(path) <= allowed
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 

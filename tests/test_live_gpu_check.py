@@ -24,6 +24,7 @@ def test_it_runs_every_mode_and_dtype_and_saves_recordings(
     assert "SUM right" in printed
     assert printed.count("| right |") == 2 * 3 * 2
     assert "12 runs, 0 failed" in printed
+    assert "Calibration, gloo: latency " in printed
     saved = sorted(tmp_path.iterdir())
     assert len(saved) == 6
     for path in saved:

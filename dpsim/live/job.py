@@ -31,6 +31,7 @@ class Job:
     backend: str
     record: bool = True  # off: nothing is kept but the parameters, to measure what recording costs
     broadcast: bool = True  # off: every rank keeps its own start, to see that this breaks the replicas
+    messages: tuple[int, ...] = ()  # elements of messages to go round a ring and be timed, after the steps
 
     def line(self, rank: int, folder: Path) -> str:
         """The job for one rank, whose files are in `folder`."""
@@ -43,6 +44,7 @@ def from_line(line: str) -> tuple[Job, int, Path]:
     data = json.loads(line)
     rank, folder = data.pop("rank"), Path(data.pop("folder"))
     data |= {"scenario": from_dict(data["scenario"]), "devices": tuple(data["devices"])}
+    data["messages"] = tuple(data["messages"])
     return Job(**data), rank, folder
 
 

@@ -91,8 +91,10 @@ def carried_out(
     *,
     broadcast: bool = True,
     record: bool = True,
+    messages: tuple[int, ...] = (),
 ) -> Done:
-    """The same as `run_live`, as the ranks answered it. Without `record` they keep their parameters alone."""
+    """The same as `run_live`, as the ranks answered it. Without `record` they keep their parameters alone;
+    `messages`, in elements, are timed after the steps."""
     if reason := switched_off():
         raise LiveError(reason)
     from dpsim.live.turns import turn  # not every system has its locks
@@ -105,7 +107,8 @@ def carried_out(
     with turn(lambda place: _wait(place, limits, say)), _ranks(scenario.world_size, watch) as (ranks, folder):
         machine = watch.until_ready(ranks)
         chosen = choose(machine, devices, dtype, scenario.world_size)
-        job = Job(scenario, mode, chosen.dtype, chosen.devices, chosen.backend, record, broadcast)
+        how = (mode, chosen.dtype, chosen.devices, chosen.backend, record, broadcast)
+        job = Job(scenario, *how, messages)
         board = Board.made(folder / "board", len(ranks))
         for rank, process in enumerate(ranks):
             process.send(job.line(rank, folder))
@@ -113,11 +116,11 @@ def carried_out(
     return Done(machine, chosen, job, tuple(process.pid for process in ranks), results)
 
 
-def look() -> Done:
+def look(cancel: threading.Event | None = None) -> Done:
     """What this machine has, found out by two ranks that run a step of next to nothing."""
     scenario = Scenario(name="look", world_size=2, batch=Batch(lengths=(1, 1)), model=Model(kind="scalar"))
     return carried_out(
-        scenario, "library", None, "auto", Limits(60.0, 10.0, threading.Event()), lambda _: None
+        scenario, "library", None, "auto", Limits(60.0, 10.0, cancel or threading.Event()), lambda _: None
     )
 
 

@@ -23,6 +23,9 @@ from dpsim.reduction import NEEDS_COUNT, Reduction, reduction
 from dpsim.timeline import COUNT, NONE
 from dpsim.trace import BARRIER, OPTIMIZER, SCATTER
 
+WARM_UP_TURNS = 2  # as many as there are unrecorded steps
+MESSAGE_TURNS = 25  # enough for a median, and under a second on a laptop's CPU
+
 
 @dataclass
 class Kept:
@@ -80,6 +83,8 @@ class Loop:
         for t in range(self.scenario.steps):
             self.step(t)
         ended = self.recorder.clock.host_mark()
+        self.recorder.on = False
+        messages = self.message_times()
         self.board.post(self.rank, phases.HANDING_IN)
         self.way.check()
         return {
@@ -90,7 +95,28 @@ class Loop:
             "payloads": self.recorder.payloads(),
             "probe": probed,
             "own_start": self.replica.own_start,
+            "messages": messages,
         }
+
+    def message_times(self) -> list[list[tuple[int, int]]]:
+        """When an all-reduce started and ended here, in nanoseconds, for every turn and message of the job.
+
+        It is that of the steps, on a vector of which each rank's chunk is such a message. The sizes take
+        turns, so that what slows the machine down for a while slows all of them.
+        """
+        size, wire = self.scenario.world_size, self.replica.wire
+        vectors = [torch.zeros(size * n, dtype=self.replica.dtype, device=wire) for n in self.job.messages]
+        where = Where(self.scenario.steps - 1, NONE, NONE)
+        turns = []
+        for _ in range(WARM_UP_TURNS + MESSAGE_TURNS if vectors else 0):
+            times = []
+            for vector in vectors:
+                dist.barrier()
+                start = self.recorder.clock.host_mark()
+                self.exchange.begin(vector, where)()
+                times.append((start, self.recorder.clock.host_mark()))
+            turns.append(times)
+        return turns[WARM_UP_TURNS:]
 
     def step(self, t: int, *, warm_up: bool = False) -> None:
         """One step. In a warm-up nothing is kept, and the parameters stay."""

@@ -70,8 +70,9 @@ class Meeting:
         device = torch.device(job.devices[self.rank])
         if device.type == "cuda":
             torch.cuda.set_device(device)
+        store = self.store.clone()  # a connection of its own: while one waits there, another can still speak
         dist.init_process_group(
-            job.backend, store=self.store, rank=self.rank, world_size=self.size, timeout=TIMEOUT
+            job.backend, store=store, rank=self.rank, world_size=self.size, timeout=TIMEOUT
         )
         self._hosts = dist.new_group(backend="gloo", timeout=TIMEOUT)
 

@@ -38,8 +38,7 @@ class Replica:
         if rank == 0:
             self.load(torch.from_numpy(initial_parameters(scenario)))
         self.own_start: list[float] = self.vector().tolist()
-        speed = scenario.speeds[rank]
-        self.repeats = max(1, round(scenario.compute.work_factor / speed))
+        self.repeats = scenario.passes[rank]
 
     def vector(self) -> torch.Tensor:
         """All parameters [P], a copy."""

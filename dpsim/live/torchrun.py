@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from dpsim.live.meeting import Meeting
 
 Report = dict[str, Any]
+
+# All ranks are there and have only to connect, a fraction of a second. But Gloo hears nothing of one that
+# dies meanwhile, and waits five times as long as it is told to.
+JOINING_S = 20.0
 
 
 def under_torchrun() -> bool:
@@ -74,6 +79,19 @@ def run_rank(call: Call) -> Report | None:
 
 
 @contextmanager
+def _at_most(seconds: float, meeting: Meeting) -> Iterator[None]:
+    """End the process if what is done here takes longer, even inside of torch."""
+    rule = f"rank {meeting.rank} could not join the other ranks within {seconds:g} s"
+    late = threading.Timer(seconds, _end, (LiveError(rule), meeting))
+    late.daemon = True
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+
+
+@contextmanager
 def _own_output() -> Iterator[None]:
     """Libraries print what they like; it goes to standard error, so that the report is alone on ours."""
     kept = os.dup(1)
@@ -108,7 +126,8 @@ def _run(call: Call, meeting: Meeting, place: Place, board: Board) -> Report | N
     from dpsim.live.loop import Loop
 
     board.post(rank, JOINING)
-    meeting.begin(job)
+    with _at_most(JOINING_S, meeting):
+        meeting.begin(job)
     hosts = hosts_of(places)
     leaders = [host.ranks[0] for host in hosts]
     before = meeting.offsets(leaders)

@@ -7,11 +7,14 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from dpsim.forms import preset, preset_names, to_toml
+from dpsim.trace import Trace
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.lab_controls import first_five, on_demand
 from dpsim.ui.lab_results import results, warnings
 from dpsim.ui.lab_state import STAGE, Lab, lab, settle, start_key, stopped_at
+from dpsim.ui.live import live_bar, measured
+from dpsim.ui.live_results import live_results
 from dpsim.ui.opening import open_button
 from dpsim.ui.picture import play
 from dpsim.ui.stage.payload import ghost_of
@@ -24,7 +27,8 @@ def lab_page() -> None:
     """Draw the page. Bad input gets a message in its place, and what was shown stays."""
     frame()
     now, wrong = settle()
-    data, text, ids = now.shown.picture
+    found = measured(STAGE, now.shown.query)
+    data, text, ids = found.picture if found else now.shown.picture
     place = {"first": stopped_at(now) or ids[0], "keep": not now.placed}
     if presenting(STAGE, ids):
         play(data | place | {"present": True}, key=STAGE)
@@ -34,13 +38,17 @@ def lab_page() -> None:
             st.error(literal(wrong), icon=":material/error:")
         first_five(now.shown.scenario)
         on_demand(now.shown.scenario)
-        play(data | place | _ghost(now), key=STAGE)
+        live_bar(STAGE, now.shown.query)
+        play(data | place | ({} if found else _ghost(now)), key=STAGE)
         trace, ways = now.shown.run
         warnings(now.shown.scenario, ways)
-        results(trace, ways, now.before[-1].run if now.before else None)
+        if found:
+            live_results(found)
+        else:
+            results(trace, ways, now.before[-1].run if now.before else None)
         with st.expander(f"The same as text: {len(ids)} beats"):
             st.markdown(text)
-        take_along(now.shown.query, now.shown.trace)
+        take_along(now.shown.query, found.trace if found else now.shown.trace)
 
 
 def _heading(now: Lab, ids: tuple[str, ...]) -> None:
@@ -62,7 +70,15 @@ def _heading(now: Lab, ids: tuple[str, ...]) -> None:
             open_button()
         present_button(STAGE, ids)
     if now.shown.trace is not None:
-        st.info(f"A trace that was opened, {now.shown.trace.source}. Changing anything simulates anew.")
+        st.info(_opened(now.shown.trace))
+
+
+def _opened(trace: Trace) -> str:
+    """Where a trace that was opened comes from, and how exact its times are, as far as its file says."""
+    said = [trace.machine[key] for key in ("hardware", "versions", "date") if trace.machine.get(key)]
+    where = f" on {literal('; '.join(said))}" if said else ""
+    clock = f" Its clock: {literal(trace.machine['clock'])}." if trace.machine.get("clock") else ""
+    return f"A trace that was opened, {trace.source}{where}.{clock} Changing anything simulates anew."
 
 
 def _ghost(now: Lab) -> dict[str, object]:

@@ -22,8 +22,9 @@ from dpsim.parts import MAX_LENGTH, MAX_SEQUENCES, MODELS, SHARDS
 from dpsim.reduction import NAMES, reduction
 from dpsim.scenario import APP_RANKS, APP_STEPS, COLLECTIVES, OPTIMIZERS, SCHEMES, Scenario
 from dpsim.typed import numbers, table, wholes, written, written_table
-from dpsim.ui.lab_state import lab
+from dpsim.ui.lab_state import STAGE, lab
 from dpsim.ui.lab_widgets import amount, line, meaning, select, set_to, switch
+from dpsim.ui.live import is_live
 from dpsim.ui.text import literal
 from dpsim.ui.token_editor import token_editor
 
@@ -229,34 +230,38 @@ def _gradient_sums(scenario: Scenario, text: str) -> Scenario:
 
 
 def _clock(scenario: Scenario) -> None:
-    compute, network = scenario.compute, scenario.network
+    compute, network, live = scenario.compute, scenario.network, is_live(STAGE)
+    if live:
+        st.caption("Live, latency, bandwidth and the time of a token are measured. Slow ranks are put there.")
     left, right = st.columns(2)
     with left:
         for name, label in (("forward", "Forward"), ("backward", "Backward")):
             key = f"compute.{name}_s_per_token"
             amount(
                 f"{label}, ms a token", key, float(getattr(compute, f"{name}_s_per_token")), set_to(key),
-                unit=1e-3, min_value=0.0, max_value=3.6e6,
+                unit=1e-3, min_value=0.0, max_value=3.6e6, disabled=live,
             )  # fmt: skip
         amount(
             "Optimizer, ms", "compute.optimizer_s", float(compute.optimizer_s), set_to("compute.optimizer_s"),
-            unit=1e-3, min_value=0.0, max_value=3.6e6,
+            unit=1e-3, min_value=0.0, max_value=3.6e6, disabled=live,
         )  # fmt: skip
     with right:
         amount(
             "Latency of a link, µs", "network.latency_s", float(network.latency_s),
             set_to("network.latency_s"), unit=1e-6, min_value=0.0, max_value=3.6e9,
+            disabled=live,
         )  # fmt: skip
         key = "network.bandwidth_bytes_per_s"
         amount(
             "Bandwidth of a link, GB/s", key, float(network.bandwidth_bytes_per_s), set_to(key),
-            unit=1e9, min_value=0.0, max_value=1e9,
+            unit=1e9, min_value=0.0, max_value=1e9, disabled=live,
         )  # fmt: skip
         key = "network.gradient_bytes"
         size = network.gradient_bytes or 4.0 * scenario.model.size
         amount(
             "The gradient stands for, MB", key, float(size), set_to(key), unit=1e6, min_value=0.0,
-            max_value=1e9, help="The tiny gradient takes as long on the link as one of this many bytes.",
+            max_value=1e9, disabled=live,
+            help="The tiny gradient takes as long on the link as one of this many bytes.",
         )  # fmt: skip
     line(
         "Speed of each rank, 1 is normal", "compute.speed", written(scenario.speeds), _speeds,

@@ -36,7 +36,7 @@ def results(trace: Trace, ways: Comparison, before: tuple[Trace, Comparison] | N
     """All of it, in tabs."""
     gradients, time, steps = st.tabs(["Gradients", "Time", "Over the steps"])
     with gradients:
-        _gradients(ways)
+        gradients_table(ways)
     with time:
         was = before and step_metrics(before[0], before[0].steps - 1)
         _time(trace.steps, step_metrics(trace, trace.steps - 1), was)
@@ -44,19 +44,21 @@ def results(trace: Trace, ways: Comparison, before: tuple[Trace, Comparison] | N
         _over_steps(trace.scenario, ways)
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown, of cells that are Markdown already."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
-def _gradients(ways: Comparison) -> None:
+def gradients_table(ways: Comparison) -> None:
+    """Every way of reducing against one device: gradient, errors, weight of a token, parameters after."""
     head = ["reduction", "gradient", "relative L2 error", "cosine", "weight of a token", "parameters after"]
     shown = {"one device on the whole batch": ways.one_device}
     shown |= {NAMES[name]: outcome for name, outcome in ways.schemes.items()}
     rows = [_row(name, outcome, outcome.scheme == ways.chosen) for name, outcome in shown.items()]
     note = "The first step. The weight of a token is what one valid token counts on each rank, 1 being right."
     with st.container(key="reductions"):  # it scrolls where it is too wide; the terms let the keyboard in
-        st.markdown(_table(head, rows))
+        st.markdown(table(head, rows))
         st.markdown(explained(note), unsafe_allow_html=True)
 
 
@@ -105,7 +107,7 @@ def _time(steps: int, now: StepMetrics, before: StepMetrics | None) -> None:
     sent = [NONE] * len(waits) if now.bytes_sent is None else [size(float(b)) for b in now.bytes_sent]
     rows = [[str(r), waits[r], sent[r]] for r in range(min(len(waits), 64))]
     with st.expander("Rank by rank", expanded=len(rows) <= MOST_RANKS):
-        st.markdown(_table(["rank", "wait", "bytes sent"], rows))
+        st.markdown(table(["rank", "wait", "bytes sent"], rows))
 
 
 def _figures(m: StepMetrics) -> dict[str, str]:

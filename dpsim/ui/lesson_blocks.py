@@ -13,6 +13,7 @@ from dpsim.scenario import Scenario
 from dpsim.setting import Setting
 from dpsim.ui.frame import present_button, presenting, rests_on
 from dpsim.ui.lesson_questions import exercise, predict, shown
+from dpsim.ui.live import live_bar, measured
 from dpsim.ui.picture import picture, play
 from dpsim.ui.text import explained, literal
 
@@ -66,22 +67,31 @@ def _caption(text: str, setting: Setting) -> None:
 
 def _stage(block: Stage, place: str, setting: Setting, asked: str | None) -> None:
     """The stage, and below it what it shows in words."""
-    data, text, ids = picture(to_query(block.scenario))
-    play(data | {"first": _first(place, ids, block.beat, asked)}, key=f"stage/{place}")
+    query, key = to_query(block.scenario), f"stage/{place}"
+    found = measured(key, query)
+    data, text, ids = found.picture if found else picture(query)
+    live_bar(key, query)
+    play(data | {"first": _first(place, ids, block.beat, asked)}, key=key)
+    if found:
+        from dpsim.ui.live_results import live_results  # only who has run waits for Plotly
+
+        live_results(found)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         _caption(block.caption, setting)
-        present_button(f"stage/{place}", ids)
+        present_button(key, ids)
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)
 
 
 def present(block: Stage, place: str, asked: str | None) -> bool:
     """Draw the stage alone, for the projector, if the link asks for it; whether it does."""
-    data, _, ids = picture(to_query(block.scenario))
-    large = presenting(f"stage/{place}", ids)
+    query, key = to_query(block.scenario), f"stage/{place}"
+    found = measured(key, query)
+    data, _, ids = found.picture if found else picture(query)
+    large = presenting(key, ids)
     if large:
         first = _first(place, ids, block.beat, asked)
-        play(data | {"first": first, "present": True}, key=f"stage/{place}")
+        play(data | {"first": first, "present": True}, key=key)
     return large
 
 

@@ -48,16 +48,17 @@ def picture(query: str) -> Picture:
 
     Whoever looks gets the same object: it is only read. (`st.cache_data` would copy it for everyone.)
     """
-    return _made(*run_of(query))
+    return pictured(*run_of(query))
 
 
 @lru_cache(maxsize=8)
 def picture_of(trace: Trace) -> Picture:
     """The same of a trace that was opened."""
-    return _made(trace, compare(trace.scenario))
+    return pictured(trace, compare(trace.scenario))
 
 
-def _made(trace: Trace, ways: Comparison) -> Picture:
+def pictured(trace: Trace, ways: Comparison) -> Picture:
+    """The stage's data of a trace, its beats as Markdown and their ids."""
     told = beats(trace, ways)
     data = stage_data(trace, told, ways, told[0].id)
     return data, beats_markdown(told), tuple(b.id for b in told)

@@ -12,6 +12,7 @@ from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import APP_RANKS, Scenario
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting, rests_on
+from dpsim.ui.live import live_bar, measured
 from dpsim.ui.picture import check_shown, picture, play
 from dpsim.ui.text import literal
 
@@ -45,7 +46,8 @@ def step_page() -> None:
     except InputError as error:
         errors.append(str(error))
     name, query = st.session_state.setdefault("good", (OPENING, to_query(preset(OPENING))))
-    data, text, ids = picture(query)
+    found = measured(STAGE, query)
+    data, text, ids = found.picture if found else picture(query)
     large = presenting(STAGE, ids)
     opening = _opening((data["id"], large), ids, asked.get("beat"), errors)
     if large:
@@ -54,10 +56,15 @@ def step_page() -> None:
     _heading(name, query, data["title"], ids)
     for message in errors:
         st.error(literal(message), icon=":material/error:")
+    live_bar(STAGE, query)
     play(data | {"first": opening}, STAGE)
+    if found:
+        from dpsim.ui.live_results import live_results  # only who has run waits for Plotly
+
+        live_results(found)
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)
-    take_along(query)
+    take_along(query, found.trace if found else None)
 
 
 def _heading(name: str, query: str, title: str, ids: tuple[str, ...]) -> None:

@@ -1,0 +1,65 @@
+"""A step as it was predicted and as it was measured: where the two differ, and what that part is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.trace import RECEIVE, Trace
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One part of a step; `unit` is s or B/s. None where it cannot be told from the trace."""
+
+    name: str
+    unit: str
+    predicted: float | None
+    measured: float | None
+
+
+def differences(predicted: Trace, measured: Trace, step: int) -> tuple[Difference, ...]:
+    """The parts of one step in two traces of one scenario. Forward and backward, exposed communication, the
+    optimizer step and the overhead make up the step; the others explain them."""
+    parts = [_parts(trace, step, measured.bytes_per_element) for trace in (predicted, measured)]
+    return tuple(
+        Difference(name, unit, parts[0][name, unit], parts[1][name, unit]) for name, unit in parts[0]
+    )
+
+
+def _parts(trace: Trace, step: int, element_bytes: float) -> dict[tuple[str, str], float | None]:
+    m: StepMetrics = step_metrics(trace, step)
+    compute = float(m.compute_s.max())
+    latency, bandwidth = message_cost(trace, step)
+    if bandwidth is not None:  # of the real elements, where a prediction lets them stand for larger ones
+        bandwidth *= element_bytes / trace.bytes_per_element
+    overhead = m.step_time_s - compute - m.exposed_communication_s - m.optimizer_s
+    return {
+        ("step", "s"): m.step_time_s,
+        ("forward and backward, slowest rank", "s"): compute,
+        ("arrival spread: the longest wait", "s"): float(m.wait_s.max()),
+        ("exposed communication", "s"): m.exposed_communication_s,
+        ("latency: the smallest message", "s"): latency,
+        ("bandwidth of a message", "B/s"): bandwidth,
+        ("optimizer step", "s"): m.optimizer_s,
+        ("overhead: scatter, count and all between", "s"): overhead,
+    }
+
+
+def message_cost(trace: Trace, step: int) -> tuple[float | None, float | None]:
+    """Latency in seconds and bandwidth in bytes per second, as the messages of one step show them.
+
+    The smallest messages (those of the count have 8 bytes) cost next to nothing but latency: their median.
+    What the largest take longer, by the median again, is their bytes over the bandwidth. None where no single
+    message was seen, or where larger messages were not slower.
+    """
+    events = trace.events
+    rows = events.where(step=step, kind=RECEIVE)
+    if len(rows) == 0:
+        return None, None
+    sizes, took = events.bytes[rows], events.end_s[rows] - events.start_s[rows]
+    small, large = sizes.min(), sizes.max()
+    first, last = (float(np.median(took[sizes == size])) for size in (small, large))
+    return first, float(large - small) / (last - first) if last > first else None

@@ -1,0 +1,70 @@
+"""One press of Run: the scenario as it is, and beside it the naive mean, the token-weighted mean and one
+device, each as a run of its own on the same devices."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dpsim.checks import InputError
+from dpsim.edits import on_one_device
+from dpsim.live.errors import LiveError
+from dpsim.live.launch import run_live
+from dpsim.live.watch import Progress
+from dpsim.reduction import NAMES
+from dpsim.scenario import Scenario
+from dpsim.trace import Trace
+
+ONE_DEVICE = "one_device"
+BESIDE = ("mean_of_rank_means", "token_weighted")
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """What came of every way of reducing that was run, and of `one_device`: its measured trace, or the reason
+    why there is none. `chosen` is the scenario's own way, whose trace there is."""
+
+    runs: dict[str, Trace | str]
+    chosen: str
+
+    @property
+    def trace(self) -> Trace:
+        """The measured trace of the scenario as it is."""
+        trace = self.runs[self.chosen]
+        assert isinstance(trace, Trace)
+        return trace
+
+
+def run_together(
+    scenario: Scenario,
+    mode: str,
+    *,
+    devices: str = "auto",
+    say: Callable[[str, float], None] = lambda text, share: None,
+    cancel: threading.Event | None = None,
+) -> Together:
+    """Run `scenario` in `mode`, then what it is compared with. `say` hears what goes on and its share of the
+    whole, 0 to 1. InputError and LiveError as from `run_live`; a way that cannot be run beside it, because
+    its parameters run away, says so in its place."""
+    chosen = scenario.reduction if isinstance(scenario.reduction, str) else "custom"
+    runs = {chosen: scenario}
+    runs |= {way: replace(scenario, reduction=way) for way in BESIDE if way != chosen}
+    runs |= {ONE_DEVICE: on_one_device(scenario)}
+    done: dict[str, Trace | str] = {}
+    for number, (name, each) in enumerate(runs.items()):
+        label = "one device" if name == ONE_DEVICE else NAMES[name]
+
+        def heard(progress: Progress, number: int = number, label: str = label) -> None:
+            within = progress.done / max(progress.total, 1) if progress.stage == "step" else 0.0
+            say(f"{label}: {progress.text}", (number + within) / len(runs))
+
+        try:
+            done[name] = run_live(each, mode=mode, devices=devices, on_progress=heard, cancel=cancel)
+        except LiveError:
+            raise
+        except InputError as error:
+            if name == chosen:
+                raise
+            done[name] = str(error)
+    return Together(done, chosen)

@@ -1,0 +1,185 @@
+"""Below a live stage: the ways as they were run, predicted beside measured, the kinds of exchange."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+from plotly.subplots import make_subplots
+
+from dpsim.checks import InputError
+from dpsim.comparison import Comparison
+from dpsim.differences import Difference, differences
+from dpsim.hardware import ELEMENT_BYTES, at_real_size, load, names, predicted
+from dpsim.metrics import step_metrics
+from dpsim.reduction import NAMES
+from dpsim.scenario import Scenario
+from dpsim.simulate import simulate
+from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Trace
+from dpsim.ui.lab_results import NONE, gradients_table, table
+from dpsim.ui.live import HERE, MODE_NAMES, Measured, live_state, press_calibrate
+from dpsim.ui.text import literal
+from dpsim.wording import duration, number, size, vector
+
+# As on the stage's timeline: a kind of event is a shade of the ink, since colour means a rank.
+KINDS = (
+    ("forward", (FORWARD,), 0.18, ""),
+    ("backward", (BACKWARD,), 0.34, ""),
+    ("all-reduce", (RECEIVE, ALL_REDUCE), 0.7, ""),
+    ("barrier", (BARRIER,), 0.25, "/"),
+    ("optimizer step", (OPTIMIZER,), 1.0, ""),
+)
+OWN = "the scenario's own numbers"
+INKS = ("27, 33, 48", "242, 244, 248")  # of the light and the dark theme
+
+
+def live_results(found: Measured) -> None:
+    """All of it, in tabs."""
+    ways, time, modes = st.tabs(["As run", "Predicted and measured", "Ways to exchange"])
+    with ways:
+        _ways(found)
+    with time:
+        _predicted(found)
+    with modes, st.container(key="wide-modes"):
+        _modes(live_state().modes(found.query))
+
+
+def _ways(found: Measured) -> None:
+    st.markdown("Each line is a run of its own on these devices; errors are against the run on one device.")
+    gradients_table(found.ways)
+    steps = found.trace.steps
+    with st.expander("Losses and parameters, step by step", expanded=steps == 1):
+        named = {NAMES[name]: way for name, way in found.ways.schemes.items()}
+        named["one device"] = found.ways.one_device
+        rows = [
+            [str(t + 1), literal(name), _loss(way.loss[t]), _vector(way.parameters[t + 1])]
+            for t in range(steps)
+            for name, way in named.items()
+        ]
+        st.markdown(table(["step", "run", "loss before it", "parameters after it"], rows))
+    _replicas(found.trace, found.ways)
+
+
+def _loss(loss: float | None) -> str:
+    return NONE if loss is None else literal(number(loss))
+
+
+def _vector(parameters: object) -> str:
+    values: list[float] = parameters.tolist()  # type: ignore[attr-defined]
+    return literal(vector(values)) if values else NONE
+
+
+def _replicas(trace: Trace, ways: Comparison) -> None:
+    own = ways.schemes[ways.chosen]
+    if own.undefined:
+        return
+    ranks = trace.scenario.world_size
+    st.markdown(f"After every step the {ranks} replicas were compared: they are equal bit for bit.")
+
+
+def _predicted(found: Measured) -> None:
+    scenario = found.trace.scenario
+    last = scenario.steps - 1
+    simulated, by = prediction(scenario, _predictor(), ELEMENT_BYTES[found.trace.machine["dtype"]])
+    st.markdown(literal(f"{by} The last step is shown." if last else by))
+    st.plotly_chart(
+        timelines(simulated, found.trace, last, dark=st.context.theme.type == "dark"),
+        key="timelines", config={"displayModeBar": False}, alt=_in_words(simulated, found.trace, last),
+    )  # fmt: skip
+    rows = [
+        [literal(d.name), _amount(d, d.predicted), _amount(d, d.measured), _ratio(d)]
+        for d in differences(simulated, found.trace, last)
+    ]
+    st.markdown(table(["part of the step", "predicted", "measured", "ratio"], rows))
+
+
+def _predictor() -> str | None:
+    """The hardware to predict with, and the way to measure this machine."""
+    kept = names()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen: str | None = st.selectbox(
+            "Predict with", [OWN, *kept], index=1 + kept.index(HERE) if HERE in kept else 0,
+            key="predict.with", width=280,
+        )  # fmt: skip
+        st.button(
+            "Calibrate this machine", icon=":material/speed:", key="calibrate", on_click=press_calibrate,
+            disabled=live_state().running is not None,
+            help=f"Measures messages and passes of several sizes for some seconds, and keeps them as {HERE}.",
+        )  # fmt: skip
+    return None if chosen == OWN else chosen
+
+
+def prediction(scenario: Scenario, hardware: str | None, element_bytes: int) -> tuple[Trace, str]:
+    """The simulation to set beside a measured run, and by what it was made."""
+    if hardware is not None:
+        try:
+            entry = load(hardware)
+            by = f"Predicted with {hardware}: {entry.machine or entry.source}, {entry.date}."
+            return simulate(predicted(scenario, entry)), by
+        except InputError as error:
+            st.error(literal(str(error)), icon=":material/error:")
+    plain = at_real_size(scenario, element_bytes)
+    by = (
+        "Predicted with the scenario's own latency, bandwidth and seconds per token, for the gradient's real "
+        "bytes: a cluster of your choice, not this machine. Calibrate to predict this one."
+    )
+    return simulate(plain), by
+
+
+def _amount(part: Difference, value: float | None) -> str:
+    if value is None:
+        return NONE
+    return literal(duration(value) if part.unit == "s" else f"{size(value)}/s")
+
+
+def _ratio(part: Difference) -> str:
+    return literal(number(part.measured / part.predicted)) if part.predicted and part.measured else NONE
+
+
+def _in_words(predicted: Trace, measured: Trace, step: int) -> str:
+    ends = [duration(step_metrics(trace, step).step_time_s) for trace in (predicted, measured)]
+    return f"Timelines of one step, rank by rank: predicted {ends[0]}, measured {ends[1]}"
+
+
+def timelines(predicted: Trace, measured: Trace, step: int, *, dark: bool) -> go.Figure:
+    """One step of both traces, one above the other on one axis in milliseconds: a bar for every event."""
+    figure = make_subplots(
+        2, 1, shared_xaxes=True, vertical_spacing=0.16, subplot_titles=["Predicted", "Measured"]
+    )
+    for row, trace in enumerate((predicted, measured), 1):
+        events, begun = trace.events, trace.step_window(step)[0]
+        for name, kinds, shade, texture in KINDS:
+            rows = sorted(i for kind in kinds for i in events.where(step=step, kind=kind).tolist())
+            colour = f"rgba({INKS[dark]}, {shade})"
+            pattern = {"shape": texture, "fgcolor": f"rgb({INKS[dark]})", "bgcolor": "rgba(0, 0, 0, 0)"}
+            figure.add_bar(
+                y=[f"rank {int(events.rank[i])}" for i in rows],
+                base=[1e3 * (events.start_s[i] - begun) for i in rows],
+                x=[1e3 * (events.end_s[i] - events.start_s[i]) for i in rows],
+                orientation="h", name=name, legendgroup=name, showlegend=row == 1,
+                marker={"color": colour, "pattern": pattern if texture else {}, "line": {"width": 0}},
+                hovertemplate="%{y}, " + name + ": %{x:.3g} ms<extra></extra>", row=row, col=1,
+            )  # fmt: skip
+    ranks_down = [f"rank {r}" for r in reversed(range(measured.scenario.world_size))]
+    figure.update_yaxes(categoryorder="array", categoryarray=ranks_down)
+    figure.update_xaxes(title="ms since the step began", row=2, col=1)
+    figure.update_xaxes(showticklabels=True, row=1, col=1)
+    figure.update_layout(
+        barmode="overlay", bargap=0.25, height=260 + 44 * measured.scenario.world_size,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8}, legend={"orientation": "h", "y": -0.18},
+    )  # fmt: skip
+    return figure
+
+
+def _modes(found: dict[str, Measured]) -> None:
+    last = [(each.trace, step_metrics(each.trace, each.trace.steps - 1)) for each in found.values()]
+    rows = [
+        ["step", *(duration(m.step_time_s) for _, m in last)],
+        ["forward and backward, slowest rank", *(duration(float(m.compute_s.max())) for _, m in last)],
+        ["longest wait", *(duration(float(m.wait_s.max())) for _, m in last)],
+        ["all-reduce", *(duration(m.communication_s) for _, m in last)],
+        ["exposed of it", *(duration(m.exposed_communication_s) for _, m in last)],
+        ["buckets", *(str(len(trace.buckets(trace.steps - 1))) for trace, _ in last)],
+    ]
+    st.markdown(table(["last step", *(literal(MODE_NAMES[mode]) for mode in found)], rows))
+    if others := [MODE_NAMES[mode] for mode in MODE_NAMES if mode not in found]:
+        st.caption(literal(f"Run it another way to see it here as well: {', '.join(others)}."))
