@@ -393,6 +393,7 @@ def test_what_was_refused_is_still_there_when_its_group_is_opened_again() -> Non
 def test_an_opened_trace_comes_back_by_undo_and_cannot_write_markdown() -> None:
     data = json.loads(simulate(preset("first-screen")).to_json())
     data["undefined"] = ["x` ![i](https://example.org/x.png) [click](https://example.org) `"]
+    data["machine"] = {"clock": "2 hosts, at most 0.03 ms wrong ![i](https://example.org/y.png)"}
     trace = opened_trace(json.dumps(data))
     app = opened()
     app.session_state["lab"].overrule(Shown(to_query(trace.scenario), trace))
@@ -400,6 +401,9 @@ def test_an_opened_trace_comes_back_by_undo_and_cannot_write_markdown() -> None:
     fine(app)
     (line,) = [m for m in "\n".join(b.value for b in app.markdown).split("\n") if "example.org" in m][-1:]
     assert line.strip().startswith("`` ")
+    (told,) = [info.value for info in app.info]
+    assert "Its clock: 2 hosts, at most 0.03 ms wrong" in told.replace("\\", "")
+    assert "](" not in told
     control(app, "number_input", "seed").set_value(5).run()
     assert not app.info
     app.button(key="lab.undo").click().run()
