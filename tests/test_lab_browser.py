@@ -110,11 +110,6 @@ def test_a_change_keeps_the_place_on_the_stage(lab: Callable[..., Lab]) -> None:
 
 
 def test_twenty_quick_clicks_are_twenty(lab: Callable[..., Lab]) -> None:
-    page = lab("preset=first-screen")
-    for _ in range(12):
-        page.more.click(delay=0, no_wait_after=True)
-    page.settled()
-    page.agrees(16)
     page = lab()
     steps = page.page.locator("[class*=st-key-lab-steps]").get_by_test_id("stNumberInputStepUp")
     for _ in range(20):

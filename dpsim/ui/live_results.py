@@ -105,6 +105,8 @@ def _predictor() -> str | None:
             disabled=live_state().running is not None,
             help=f"Measures messages and passes of several sizes for some seconds, and keeps them as {HERE}.",
         )  # fmt: skip
+    if live_state().running is not None:
+        st.caption("Something goes on on this machine: its progress stands above the stage.")
     return None if chosen == OWN else chosen
 
 
@@ -132,7 +134,7 @@ def _amount(part: Difference, value: float | None) -> str:
 
 
 def _ratio(part: Difference) -> str:
-    return literal(number(part.measured / part.predicted)) if part.predicted and part.measured else NONE
+    return literal(f"{part.measured / part.predicted:.2g}") if part.predicted and part.measured else NONE
 
 
 def _in_words(predicted: Trace, measured: Trace, step: int) -> str:
