@@ -17,6 +17,7 @@ from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 
 ONE_DEVICE = "one_device"
+DEADLINE_S = 60.0  # of each run: between two of them others in the queue have their turn
 BESIDE = ("mean_of_rank_means", "token_weighted")
 
 
@@ -60,7 +61,9 @@ def run_together(
             say(f"{label}: {progress.text}", (number + within) / len(runs))
 
         try:
-            done[name] = run_live(each, mode=mode, devices=devices, on_progress=heard, cancel=cancel)
+            done[name] = run_live(
+                each, mode=mode, devices=devices, on_progress=heard, cancel=cancel, deadline_s=DEADLINE_S
+            )
         except LiveError:
             raise
         except InputError as error:
