@@ -166,6 +166,8 @@ def probe(dtype: torch.dtype, device: torch.device) -> dict[str, str]:
         try:
             dist.all_reduce(value, op=op)
         except (RuntimeError, ValueError):
+            if name == "SUM":  # every backend has it: another rank has died, or this one cannot go on
+                raise
             found[name] = "not supported"
             continue
         got = value.item()
