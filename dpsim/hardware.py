@@ -187,10 +187,13 @@ def _unusable(error: OSError | ValueError) -> InputError:
     return InputError("DPSIM_HARDWARE", f"must be a folder that can be used ({reason})", str(folder()))
 
 
-def predicted(scenario: Scenario, hardware: Hardware) -> Scenario:
+def predicted(
+    scenario: Scenario, hardware: Hardware, *, dtype: str | None = None, mode: str | None = None
+) -> Scenario:
     """`scenario` with the costs of a live run of it on `hardware`, at the real size of its gradient.
 
-    A rank makes each pass as often as in a live run. In the mode chunks nothing overlaps. The clock knows
+    `dtype` and `mode` are those of the run; left out, those that the hardware was measured in. A rank makes
+    each pass as often as in a live run. In the mode chunks nothing overlaps. The clock knows
     costs per token alone: they are chosen so that the rank that takes longest takes as long as it does with
     the fixed cost of every pass; a rank with fewer tokens comes out too early.
     """
@@ -214,19 +217,22 @@ def predicted(scenario: Scenario, hardware: Hardware) -> Scenario:
         latency_s=hardware.latency_s,
         bandwidth_bytes_per_s=hardware.bandwidth_bytes_per_s,
     )
-    made = at_real_size(replace(scenario, compute=compute, network=network), hardware.element_bytes)
-    overlaps = made.buckets.overlap and hardware.mode != "chunks"
-    return replace(made, buckets=replace(made.buckets, overlap=overlaps))
+    costly = replace(scenario, compute=compute, network=network)
+    return at_real_size(costly, dtype or hardware.dtype, mode or hardware.mode)
 
 
-def at_real_size(scenario: Scenario, element_bytes: int) -> Scenario:
-    """`scenario` whose gradient takes as long on a link as its real elements, with the same buckets.
+def at_real_size(scenario: Scenario, dtype: str, mode: str) -> Scenario:
+    """`scenario` as a live run exchanges its gradient: it takes as long on a link as its real elements, with
+    the same buckets, and in the mode chunks nothing overlaps.
 
     A cap of one's own shrinks with the elements. Torch's two default caps, on a gradient that stands for a
     large one, make buckets that no cap makes at the real size: then it stands for as much as before, and the
     bandwidth is larger by what that is too much.
     """
-    cap, standing = scenario.buckets.cap_bytes, scenario.bytes_per_element
+    element_bytes, standing = ELEMENT_BYTES[dtype], scenario.bytes_per_element
+    cap = scenario.buckets.cap_bytes
+    overlap = scenario.buckets.overlap and mode != "chunks"
+    scenario = replace(scenario, buckets=replace(scenario.buckets, overlap=overlap))
     if cap is not None:  # as many whole elements as reach it, by the comparison that makes buckets
         short = np.arange(1, scenario.model.size + 1) * standing < cap
         cap = float(element_bytes * (1 + np.count_nonzero(short)))

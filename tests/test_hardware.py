@@ -150,7 +150,8 @@ def test_where_rounds_follow_backward_nothing_overlaps() -> None:
 @pytest.mark.parametrize("name", preset_names())
 def test_a_gradient_at_its_real_size_has_the_same_buckets_and_takes_as_long_as_it_should(name: str) -> None:
     scenario, size = preset(name), 8
-    made = at_real_size(scenario, size)
+    made = at_real_size(scenario, "float64", "chunks")
+    assert not made.buckets.overlap
     assert buckets(made, 1) == buckets(scenario, 1)
     network = made.network
     message_s = made.bytes_per_element / network.bandwidth_bytes_per_s

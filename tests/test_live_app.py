@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from live_runs import needs_torch
@@ -15,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from test_app import page_text, plain
 from test_lab import control, fine, stage
 
+from dpsim.as_run import as_run
 from dpsim.checks import InputError
 from dpsim.comparison import compare
 from dpsim.edits import on_one_device
@@ -27,6 +29,8 @@ from dpsim.live.errors import CancelledError, LiveError
 from dpsim.live.together import Together, run_together
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
+from dpsim.ui.background import Background
+from dpsim.ui.lab_state import Shown
 from dpsim.ui.live import LiveState, Measured
 
 APP = str(Path(__file__).resolve().parents[1] / "app.py")
@@ -176,7 +180,7 @@ def test_an_operator_can_switch_live_off(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_was_measured_for_another_scenario_is_not_shown(quick: threading.Event) -> None:
     app = switched(opened())
     ran = preset("next-token")
-    app.session_state["live"].kept = (Measured(to_query(ran), "chunks", _simulated(ran)),)
+    app.session_state["live"].kept = (_simulated(ran),)
     app.run()
     assert source(app) == "measured"
     control(app, "number_input", "world_size").set_value(5).run()
@@ -186,6 +190,74 @@ def test_what_was_measured_for_another_scenario_is_not_shown(quick: threading.Ev
     app.query_params["present"] = "1"
     app.run()
     assert source(app) == "measured", "also for the projector"
+
+
+def test_what_belongs_to_one_scenario_is_not_told_at_another(quick: threading.Event) -> None:
+    app = switched(opened(preset="ring-64"))
+    app.button(key="lab.stage.run").click().run()
+    assert "world_size" in plain(app.error[0].value)
+    control(app, "number_input", "world_size").set_value(4).run()
+    fine(app)
+
+
+def test_the_passes_told_are_those_that_were_made(quick: threading.Event) -> None:
+    app = switched(opened())
+    ran = preset("next-token")
+    made = replace(_simulated(ran), trace=replace(_simulated(ran).trace, scenario=_with_work(ran, 7)))
+    app.session_state["live"].kept = (made,)
+    app.number_input(key="lab.stage.work").set_value(1000).run()
+    said = plain(" ".join(block.value for block in app.caption))
+    assert "rank 0 7, rank 1 7, rank 2 7 and rank 3 10." in said
+    assert "7 passes" in page_text(app), "the prediction is for as many"
+    assert "| passes for one | 7 |" in page_text(app)
+
+
+def _with_work(scenario: Scenario, work: int) -> Scenario:
+    return replace(scenario, compute=replace(scenario.compute, work_factor=work))
+
+
+def test_a_scenario_that_cannot_be_predicted_says_so_and_the_rest_stays(quick: threading.Event) -> None:
+    plainly = preset("next-token")
+    ran = replace(plainly, network=replace(plainly.network, gradient_bytes=14e9))
+    app = switched(opened(**dict(parse_qsl(to_query(ran)))))
+    app.session_state["live"].kept = (_simulated(ran),)
+    app.run()
+    assert not app.exception
+    assert "bandwidth_bytes_per_s" in plain(app.error[0].value)
+    assert "| buckets |" in page_text(app)
+
+
+def test_another_exchange_has_other_beats_and_nothing_to_complain_of(quick: threading.Event) -> None:
+    app = switched(opened("step", preset="first-screen"), "stage")
+    app.query_params["beat"] = "allreduce.b0"  # where a stage rested whose messages nobody saw
+    app.session_state["live"].kept = (_simulated(preset("first-screen")),)
+    app.run()
+    fine(app)
+    assert source(app) == "measured"
+
+
+def test_kept_results_are_bounded_by_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsim.ui.live.MOST_BYTES", 10_000)
+    state = LiveState()
+    for mode in ("chunks", "library", "ddp"):
+        found = _simulated(preset("next-token"), mode)
+        assert found.bytes > 5_000
+        state.running = Background(result=found)
+        state.running.done.set()
+        state.collect()
+    assert [m.mode for m in state.kept] == ["ddp"]
+
+
+def test_an_opened_trace_is_what_the_stage_shows_until_something_is_measured(quick: threading.Event) -> None:
+    app = switched(opened())
+    trace = replace(_simulated(preset("next-token")).trace, source="recorded")
+    app.session_state["lab"].shown = Shown(to_query(trace.scenario), trace)
+    app.run()
+    assert "the stage shows the trace that was opened" in plain(" ".join(b.value for b in app.caption))
+    assert "A trace that was opened" in app.info[0].value
+    app.session_state["live"].kept = (_simulated(preset("next-token")),)
+    app.run()
+    assert not app.info, "what is shown now was measured here"
 
 
 def test_this_machine_is_calibrated_and_predicts(
@@ -199,7 +271,7 @@ def test_this_machine_is_calibrated_and_predicts(
     )
     app = switched(opened())
     ran = preset("next-token")
-    app.session_state["live"].kept = (Measured(to_query(ran), "chunks", _simulated(ran)),)
+    app.session_state["live"].kept = (_simulated(ran),)
     app.run()
     fine(app)
     assert "not this machine" in page_text(app)
@@ -221,16 +293,17 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-def _simulated(scenario: Scenario) -> Together:
+def _simulated(scenario: Scenario, mode: str = "chunks") -> Measured:
     """What a run might have left: simulated numbers in the place of measured ones."""
     names = ("hardware", "versions", "date", "process_ids", "backend", "probe")
-    machine = dict.fromkeys(names, "x") | {"mode": "chunks", "dtype": "float64"}
+    machine = dict.fromkeys(names, "x") | {"mode": mode, "dtype": "float64"}
 
     def ran(one: Scenario) -> Any:
         return replace(simulate(one), source="measured", machine=machine)
 
     ways = {way: ran(replace(scenario, reduction=way)) for way in ("token_weighted", "mean_of_rank_means")}
-    return Together(ways | {"one_device": ran(on_one_device(scenario))}, "token_weighted")
+    found = as_run(ways | {"one_device": ran(on_one_device(scenario))}, "token_weighted")
+    return Measured(to_query(scenario), mode, ways["token_weighted"], found)
 
 
 def test_a_way_that_runs_away_beside_the_chosen_one_says_so_in_its_place(
@@ -242,7 +315,8 @@ def test_a_way_that_runs_away_beside_the_chosen_one_says_so_in_its_place(
         return simulate(scenario)
 
     monkeypatch.setattr("dpsim.live.together.run_live", run)
-    found = Measured("", "chunks", run_together(preset("first-screen"), "chunks"))
-    naive = found.ways.schemes["mean_of_rank_means"]
+    done = run_together(preset("first-screen"), "chunks")
+    found = as_run(done.runs, done.chosen)
+    naive = found.schemes["mean_of_rank_means"]
     assert naive.undefined == "optimizer.learning_rate: must be small enough, got 9.0"
-    assert found.ways.schemes["token_weighted"].relative_l2_error[0] == pytest.approx(0, abs=1e-12)
+    assert found.schemes["token_weighted"].relative_l2_error[0] == pytest.approx(0, abs=1e-12)

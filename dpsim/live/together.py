@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dpsim.checks import InputError
 from dpsim.edits import on_one_device
-from dpsim.live.errors import LiveError
+from dpsim.live.errors import CancelledError
 from dpsim.live.launch import run_live
 from dpsim.live.watch import Progress
 from dpsim.reduction import NAMES
@@ -46,8 +46,8 @@ def run_together(
     cancel: threading.Event | None = None,
 ) -> Together:
     """Run `scenario` in `mode`, then what it is compared with. `say` hears what goes on and its share of the
-    whole, 0 to 1. InputError and LiveError as from `run_live`; a way that cannot be run beside it, because
-    its parameters run away, says so in its place."""
+    whole, 0 to 1. InputError and LiveError as from `run_live`; a way that does not go through beside it
+    says why in its place."""
     chosen = scenario.reduction if isinstance(scenario.reduction, str) else "custom"
     runs = {chosen: scenario}
     runs |= {way: replace(scenario, reduction=way) for way in BESIDE if way != chosen}
@@ -64,9 +64,11 @@ def run_together(
             done[name] = run_live(
                 each, mode=mode, devices=devices, on_progress=heard, cancel=cancel, deadline_s=DEADLINE_S
             )
-        except LiveError:
+        except CancelledError:
             raise
-        except InputError as error:
+        except (
+            InputError
+        ) as error:  # a LiveError too: what was measured is not lost for what stands beside it
             if name == chosen:
                 raise
             done[name] = str(error)

@@ -38,7 +38,8 @@ def lab_page() -> None:
             st.error(literal(wrong), icon=":material/error:")
         first_five(now.shown.scenario)
         on_demand(now.shown.scenario)
-        live_bar(STAGE, now.shown.query)
+        opened = now.shown.trace is not None
+        live_bar(STAGE, now.shown.query, "the trace that was opened" if opened else "the simulation")
         play(data | place | ({} if found else _ghost(now)), key=STAGE)
         trace, ways = now.shown.run
         warnings(now.shown.scenario, ways)
@@ -48,7 +49,7 @@ def lab_page() -> None:
             results(trace, ways, now.before[-1].run if now.before else None)
         with st.expander(f"The same as text: {len(ids)} beats"):
             st.markdown(text)
-        take_along(now.shown.query, found.trace if found else now.shown.trace)
+        take_along(now.shown.query, *((found.trace, found.ways) if found else (now.shown.trace,)))
 
 
 def _heading(now: Lab, ids: tuple[str, ...]) -> None:
@@ -69,7 +70,7 @@ def _heading(now: Lab, ids: tuple[str, ...]) -> None:
         with st.popover("Open", icon=":material/folder_open:"):
             open_button()
         present_button(STAGE, ids)
-    if now.shown.trace is not None:
+    if now.shown.trace is not None and measured(STAGE, now.shown.query) is None:
         st.info(_opened(now.shown.trace))
 
 

@@ -90,8 +90,7 @@ class Lab:
     this run. `linked` is the beat that the last link asked for, and `told` what the stage had told until
     then; the stage is `placed` there until something is changed: from then on it keeps its own place. `epoch`
     rises whenever something else than a control decides what is shown, `named` whenever another preset is, or
-    none is any more, `turn` whenever a click on the token editor was refused. `visit` is the one in which the
-    address was read.
+    none is any more. `visit` is the one in which the address was read.
     `lock`: an operator may switch fastReruns on again, and then two runs of a session listen at once.
     """
 
@@ -106,7 +105,6 @@ class Lab:
     told: str = ""
     epoch: int = 0
     named: int = 0
-    turn: int = 0
     visit: int = 0
     lock: RLock = field(default_factory=RLock)
 
@@ -163,7 +161,6 @@ def listen(now: Lab) -> None:
             picture(query)  # what cannot be simulated is refused as well
         except InputError as error:
             now.refused[key], now.said[key] = str(error), value
-            now.turn += key == "tokens"  # the editor shows what counts, not what was refused
             continue
         now.refused.pop(key, None)
         if query != now.shown.query:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from dpsim.as_run import as_run
@@ -18,10 +20,11 @@ from dpsim.live.calibrate import Calibration, calibrate
 from dpsim.live.devices import Machine, choose
 from dpsim.live.job import MODES, check_runs_live
 from dpsim.live.launch import look, switched_off
-from dpsim.live.together import Together, run_together
+from dpsim.live.together import run_together
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 from dpsim.ui.background import Background, Say, begun
+from dpsim.ui.frame import visit
 from dpsim.ui.picture import Picture, check_shown, pictured
 from dpsim.ui.text import literal
 from dpsim.wording import listed
@@ -30,7 +33,8 @@ SIMULATED, LIVE = "simulated", "live"
 # A pass of the tiny model took 0.1 to 0.2 ms where this was written; repeated so often, it takes a few.
 WORK_FACTOR = 20
 HERE = "this-machine"  # the name of what is calibrated from a page
-MOST_KEPT = 6  # results of a session: each may take megabytes
+MOST_KEPT = 6  # results of a session
+MOST_BYTES = 64_000_000  # of all of them but the newest
 MODE_NAMES = {
     "chunks": "chunk by chunk",
     "library": "the backend's all-reduce",
@@ -45,59 +49,80 @@ MODE_MEANS = (
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What came of one press of Run."""
+    """What came of one press of Run: the measured trace of the scenario in `query`, and every way of reducing
+    that was run beside it, against one device as it was run."""
 
     query: str
     mode: str
-    together: Together
-
-    @property
-    def trace(self) -> Trace:
-        """The measured trace of the scenario."""
-        return self.together.trace
-
-    @cached_property
-    def ways(self) -> Comparison:
-        """Every way of reducing that was run, against one device as it was run."""
-        return as_run(self.together.runs, self.together.chosen)
+    trace: Trace
+    ways: Comparison
 
     @cached_property
     def picture(self) -> Picture:
         """The stage's data, the beats as Markdown and their ids."""
         return pictured(self.trace, self.ways)
 
+    @cached_property
+    def bytes(self) -> int:
+        """About what it takes in memory."""
+        held = [*vars(self.trace).values(), *vars(self.trace.events).values()]
+        return sum(value.nbytes for value in held if isinstance(value, np.ndarray))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why something was not done, and where that is told: at a stage and a scenario, empty for any."""
+
+    text: str
+    stage: str = ""
+    query: str = ""
+
 
 @dataclass
 class LiveState:
-    """One session's live runs: the one that goes on, what came of earlier ones (newest last), which stages
-    are switched to live, the last refusal, and the stage whose Run was pressed."""
+    """One session's live runs: the one that goes on and the place that it is for, what came of earlier ones
+    (newest last), which stages are switched to live, the last refusal, and the stage whose Run was pressed
+    in which visit."""
 
     running: Background | None = None
-    waits: tuple[str, str] = ("", "")
+    place: tuple[str, str] = ("", "")
     kept: tuple[Measured, ...] = ()
     on: dict[str, bool] = field(default_factory=dict)
-    refused: str | None = None
-    pressed: str = ""
+    refused: Refusal | None = None
+    pressed: tuple[str, int] | None = None
+
+    def begin(self, work: Callable[[Say, threading.Event], Any], stage: str = "", query: str = "") -> None:
+        """Begin some work for a stage and a scenario, unless something goes on already."""
+        if self.running is None:
+            self.refused, self.place, self.running = None, (stage, query), begun(work)
 
     def collect(self) -> None:
-        """Take what a run that has ended has left."""
+        """Take what work that has ended has left."""
         running = self.running
         if running is None or not running.done.is_set():
             return
         self.running = None
-        self.refused = running.error
-        if isinstance(running.result, Calibration):
+        self.refused = Refusal(running.error, *self.place) if running.error else None
+        found = running.result
+        if isinstance(found, Calibration):
             st.session_state["predict.with"] = HERE
-        if isinstance(running.result, Machine):
-            _seen().append(running.result)
-        if isinstance(running.result, Together):
-            query, mode = self.waits
-            found = Measured(query, mode, running.result)
-            self.kept = (*(m for m in self.kept if (m.query, m.mode) != self.waits), found)[-MOST_KEPT:]
+        if isinstance(found, Machine):
+            _seen().append(found)
+        if isinstance(found, Measured):
+            others = [m for m in self.kept if (m.query, m.mode) != (found.query, found.mode)]
+            kept = [*others, found][-MOST_KEPT:]
+            while len(kept) > 1 and sum(m.bytes for m in kept) > MOST_BYTES:
+                del kept[0]
+            self.kept = tuple(kept)
 
     def modes(self, query: str) -> dict[str, Measured]:
         """What this scenario has measured, by mode, the newest last."""
         return {found.mode: found for found in self.kept if found.query == query}
+
+    def refusal(self, stage: str, query: str) -> str | None:
+        """What there is to be told at a stage that shows this scenario."""
+        r = self.refused
+        return r.text if r and r.stage in ("", stage) and r.query in ("", query) else None
 
 
 def live_state() -> LiveState:
@@ -130,11 +155,12 @@ def _seen() -> list[Machine]:
     return []
 
 
-def live_bar(stage: str, query: str) -> None:
-    """The switch above a stage, and while it stands on live: where it runs, how, Run, Cancel, progress."""
+def live_bar(stage: str, query: str, shows: str = "the simulation") -> None:
+    """The switch above a stage, and while it stands on live: where it runs, how, Run, Cancel, progress.
+    `shows` is what the stage shows until something was measured."""
     off, scenario, state = switched_off(), from_query(query), live_state()
-    if is_live(stage) and not _seen() and state.running is None and not state.refused:
-        state.running = begun(_look)
+    if is_live(stage) and not _seen() and state.refusal("", "") is None:
+        state.begin(_look)
     with st.container(key=f"{stage}.bar", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             _switch(stage, off)
@@ -149,9 +175,10 @@ def live_bar(stage: str, query: str) -> None:
                     help="How often each rank repeats its real forward and backward pass: the tiny model "
                     "alone takes a fraction of a millisecond.",
                 )  # fmt: skip
-                _run_button(stage, query, scenario, mode, int(work))
+                asked = replace(scenario, compute=replace(scenario.compute, work_factor=int(work)))
+                _run_button(stage, query, asked, mode)
         if is_live(stage):
-            _said(scenario, query, int(work))
+            _said(stage, query, asked, shows)
 
 
 def _switch(stage: str, off: str | None) -> None:
@@ -168,11 +195,14 @@ def _switch(stage: str, off: str | None) -> None:
         st.caption(literal(f"Live is off: {off}."))
 
 
-def _run_button(stage: str, query: str, scenario: Scenario, mode: str, work: int) -> None:
+def _run_button(stage: str, query: str, asked: Scenario, mode: str) -> None:
     state = live_state()
-    if state.pressed == stage:  # in a run of its own, so that what was chosen just before is heard first
-        state.pressed = ""
-        start(query, scenario, mode, work)
+    if state.pressed == (
+        stage,
+        visit(),
+    ):  # in a run of its own, so that what was chosen before is heard first
+        start(stage, query, asked, mode)
+        state.pressed = None
     st.button(
         "Run", key=f"{stage}.run", type="primary", icon=":material/play_arrow:",
         on_click=_press, args=(stage,), disabled=state.running is not None,
@@ -180,18 +210,12 @@ def _run_button(stage: str, query: str, scenario: Scenario, mode: str, work: int
 
 
 def _press(stage: str) -> None:
-    live_state().pressed = stage
+    live_state().pressed = stage, visit()
 
 
-def _with_work(scenario: Scenario, work: int) -> Scenario:
-    return replace(scenario, compute=replace(scenario.compute, work_factor=work))
-
-
-def press_calibrate() -> None:
-    """Begin to measure this machine, to predict with."""
-    state = live_state()
-    if state.running is None:
-        state.refused, state.running = None, begun(_calibrate)
+def press_calibrate(query: str) -> None:
+    """Begin to measure this machine, to predict the scenario in `query` with."""
+    live_state().begin(_calibrate, query=query)
 
 
 def _calibrate(say: Say, cancel: threading.Event) -> Calibration:
@@ -200,22 +224,21 @@ def _calibrate(say: Say, cancel: threading.Event) -> Calibration:
     return found
 
 
-def start(query: str, scenario: Scenario, mode: str, work: int) -> None:
-    """Begin a run of the scenario in `query`; what it cannot be is told in its place."""
+def start(stage: str, query: str, asked: Scenario, mode: str) -> None:
+    """Begin a run of the scenario in `query` as it was asked for; what it cannot be is told in its place."""
     state = live_state()
-    asked = _with_work(scenario, work)
     try:
         check_runs_live(check_shown(asked), mode)
     except InputError as error:
-        state.refused = str(error)
+        state.refused = Refusal(str(error), stage, query)
         return
-    state.refused, state.waits = None, (query, mode)
-    state.running = begun(partial(_carry_out, asked, mode))
+    state.begin(partial(_carry_out, query, asked, mode), stage, query)
 
 
-def _carry_out(scenario: Scenario, mode: str, say: Say, cancel: threading.Event) -> Together:
-    """The work of one press of Run."""
-    return run_together(scenario, mode, say=say, cancel=cancel)
+def _carry_out(query: str, asked: Scenario, mode: str, say: Say, cancel: threading.Event) -> Measured:
+    """The work of one press of Run. Of what ran beside the scenario only the comparison is kept."""
+    done = run_together(asked, mode, say=say, cancel=cancel)
+    return Measured(query, mode, done.trace, as_run(done.runs, done.chosen))
 
 
 def _look(say: Say, cancel: threading.Event) -> Machine:
@@ -223,20 +246,20 @@ def _look(say: Say, cancel: threading.Event) -> Machine:
     return look(cancel).machine
 
 
-def _said(scenario: Scenario, query: str, work: int) -> None:
+def _said(stage: str, query: str, asked: Scenario, shows: str) -> None:
     """Where it runs and why, what goes on, what came of it."""
     state = live_state()
     if state.running is not None:
         _progress()
         return
-    if state.refused:
-        st.error(literal(state.refused), icon=":material/error:")
+    if refused := state.refusal(stage, query):
+        st.error(literal(refused), icon=":material/error:")
     found = list(state.modes(query).values())
     if found:
         st.caption(literal(_how(found[-1].trace)))
     else:
-        st.caption("Not run yet: the stage shows the simulation. " + literal(_where(scenario.world_size)))
-    if straggler := _straggler(scenario, work):
+        st.caption(literal(f"Not run yet: the stage shows {shows}. {_where(asked.world_size)}"))
+    if straggler := _straggler(found[-1].trace.scenario if found else asked):
         st.caption(literal(straggler))
 
 
@@ -261,17 +284,17 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _straggler(scenario: Scenario, work: int) -> str:
+def _straggler(scenario: Scenario) -> str:
     """How often each rank makes its passes where the scenario lets them differ in speed."""
     if len(set(scenario.speeds)) == 1:
         return ""
-    times = [f"rank {r} {passes}" for r, passes in enumerate(_with_work(scenario, work).passes)]
+    times = [f"rank {r} {passes}" for r, passes in enumerate(scenario.passes)]
     return f"Put there by the scenario, passes of each rank: {listed(times)}."
 
 
-@st.fragment(run_every=0.25)
+@st.fragment(run_every=0.5)
 def _progress() -> None:
-    """What the run does now, four times a second, and the way to call it off."""
+    """What the run does now, twice a second, and the way to call it off."""
     running: Any = live_state().running
     if running is None or running.done.is_set():
         st.rerun()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import plotly.graph_objects as go
 import streamlit as st
 from plotly.subplots import make_subplots
@@ -9,10 +11,9 @@ from plotly.subplots import make_subplots
 from dpsim.checks import InputError
 from dpsim.comparison import Comparison
 from dpsim.differences import Difference, differences
-from dpsim.hardware import ELEMENT_BYTES, at_real_size, load, names, predicted
+from dpsim.hardware import at_real_size, load, names, predicted
 from dpsim.metrics import step_metrics
 from dpsim.reduction import NAMES
-from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Trace
 from dpsim.ui.lab_results import NONE, gradients_table, table
@@ -73,13 +74,18 @@ def _replicas(trace: Trace, ways: Comparison) -> None:
     if own.undefined:
         return
     ranks = trace.scenario.world_size
-    st.markdown(f"After every step the {ranks} replicas were compared: they are equal bit for bit.")
+    if ranks > 1:
+        st.markdown(f"After every step the {ranks} replicas were compared: they are equal bit for bit.")
 
 
 def _predicted(found: Measured) -> None:
     scenario = found.trace.scenario
     last = scenario.steps - 1
-    simulated, by = prediction(scenario, _predictor(), ELEMENT_BYTES[found.trace.machine["dtype"]])
+    try:
+        simulated, by = prediction(found.trace, _predictor(found.query))
+    except InputError as error:
+        st.error(literal(str(error)), icon=":material/error:")
+        return
     st.markdown(literal(f"{by} The last step is shown." if last else by))
     st.plotly_chart(
         timelines(simulated, found.trace, last, dark=st.context.theme.type == "dark"),
@@ -92,7 +98,7 @@ def _predicted(found: Measured) -> None:
     st.markdown(table(["part of the step", "predicted", "measured", "ratio"], rows))
 
 
-def _predictor() -> str | None:
+def _predictor(query: str) -> str | None:
     """The hardware to predict with, and the way to measure this machine."""
     kept = names()
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -102,6 +108,7 @@ def _predictor() -> str | None:
         )  # fmt: skip
         st.button(
             "Calibrate this machine", icon=":material/speed:", key="calibrate", on_click=press_calibrate,
+            args=(query,),
             disabled=live_state().running is not None,
             help=f"Measures messages and passes of several sizes for some seconds, and keeps them as {HERE}.",
         )  # fmt: skip
@@ -110,21 +117,25 @@ def _predictor() -> str | None:
     return None if chosen == OWN else chosen
 
 
-def prediction(scenario: Scenario, hardware: str | None, element_bytes: int) -> tuple[Trace, str]:
-    """The simulation to set beside a measured run, and by what it was made."""
+def prediction(trace: Trace, hardware: str | None) -> tuple[Trace, str]:
+    """The simulation to set beside a measured trace, and by what it was made, or an InputError."""
+    scenario, dtype, mode = trace.scenario, trace.machine["dtype"], trace.machine["mode"]
     if hardware is not None:
-        try:
-            entry = load(hardware)
-            by = f"Predicted with {hardware}: {entry.machine or entry.source}, {entry.date}."
-            return simulate(predicted(scenario, entry)), by
-        except InputError as error:
-            st.error(literal(str(error)), icon=":material/error:")
-    plain = at_real_size(scenario, element_bytes)
-    by = (
-        "Predicted with the scenario's own latency, bandwidth and seconds per token, for the gradient's real "
-        "bytes: a cluster of your choice, not this machine. Calibrate to predict this one."
+        entry = load(hardware)
+        by = f"Predicted with {hardware}: {entry.machine or entry.source}, {entry.date}."
+        return simulate(predicted(scenario, entry, dtype=dtype, mode=mode)), by
+    compute, work = scenario.compute, scenario.compute.work_factor
+    repeated = replace(
+        compute,
+        forward_s_per_token=compute.forward_s_per_token * work,
+        backward_s_per_token=compute.backward_s_per_token * work,
     )
-    return simulate(plain), by
+    by = (
+        "Predicted with the scenario's own latency, bandwidth and seconds per token, for "
+        f"{work} passes and the gradient's real bytes: a cluster of your choice, not this machine. "
+        "Calibrate to predict this one."
+    )
+    return simulate(at_real_size(replace(scenario, compute=repeated), dtype, mode)), by
 
 
 def _amount(part: Difference, value: float | None) -> str:
@@ -180,6 +191,7 @@ def _modes(found: dict[str, Measured]) -> None:
         ["longest wait", *(duration(float(m.wait_s.max())) for _, m in last)],
         ["all-reduce", *(duration(m.communication_s) for _, m in last)],
         ["exposed of it", *(duration(m.exposed_communication_s) for _, m in last)],
+        ["passes for one", *(str(trace.scenario.compute.work_factor) for trace, _ in last)],
         ["buckets", *(str(len(trace.buckets(trace.steps - 1))) for trace, _ in last)],
     ]
     st.markdown(table(["last step", *(literal(MODE_NAMES[mode]) for mode in found)], rows))

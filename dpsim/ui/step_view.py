@@ -49,7 +49,7 @@ def step_page() -> None:
     found = measured(STAGE, query)
     data, text, ids = found.picture if found else picture(query)
     large = presenting(STAGE, ids)
-    opening = _opening((data["id"], large), ids, asked.get("beat"), errors)
+    opening = _opening((data["id"], large), query, ids, asked.get("beat"), errors)
     if large:
         play(data | {"first": opening, "present": True}, STAGE)
         return
@@ -64,7 +64,7 @@ def step_page() -> None:
         live_results(found)
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)
-    take_along(query, found.trace if found else None)
+    take_along(query, *(found.trace, found.ways) if found else ())
 
 
 def _heading(name: str, query: str, title: str, ids: tuple[str, ...]) -> None:
@@ -92,18 +92,20 @@ def _choose() -> None:
     st.query_params.from_dict({"preset": st.session_state["preset"]})
 
 
-def _opening(picture: tuple[str, bool], ids: tuple[str, ...], asked: str | None, errors: list[str]) -> str:
-    """The beat this picture opens on: kept for as long as it is shown, so that its data do not change. The
-    same picture in the presenter's view, and back, opens where it rests."""
-    opened: tuple[tuple[str, bool], str] | None = st.session_state.get("opened")
-    if opened is not None and opened[0] != picture and opened[0][0] == picture[0]:
-        asked = rests_on(STAGE, ids) or opened[1]
+def _opening(
+    picture: tuple[str, bool], query: str, ids: tuple[str, ...], asked: str | None, errors: list[str]
+) -> str:
+    """The beat this picture opens on: kept for as long as it is shown, so that its data do not change.
+    Another picture of the same scenario (the presenter's, one that was measured) opens where it rests."""
+    opened: tuple[tuple[str, bool], str, str] | None = st.session_state.get("opened")
     if opened is None or opened[0] != picture:
+        if opened is not None and opened[1] == query:
+            asked = rests_on(STAGE, ids) or (opened[2] if opened[2] in ids else ids[0])
         known = asked is None or asked in ids
         if not known:
             errors.append(
                 str(InputError("beat", f"must be one of {', '.join(ids[:4])}, …, {ids[-1]}", asked))
             )
-        opened = (picture, asked if asked is not None and known else ids[0])
+        opened = (picture, query, asked if asked is not None and known else ids[0])
         st.session_state["opened"] = opened
-    return opened[1]
+    return opened[2]

@@ -40,6 +40,6 @@ def token_editor(scenario: Scenario, now: Lab) -> None:
         st.error(literal(now.refused["tokens"]))
     st.caption("Click a token to mask it, or to make it count.")
     now.edits["tokens"] = with_marks
-    data: dict[str, Any] = {"rows": rows, "turn": now.turn}
+    data: dict[str, Any] = {"rows": rows, "heard": heard(now, "tokens")}
     _component(key=now.widget("tokens"), data=data, default={"rows": rows}, on_rows_change=lambda: None)
     now.said["tokens"] = heard(now, "tokens")

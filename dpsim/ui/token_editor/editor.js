@@ -1,22 +1,22 @@
 // The editor holds the marks while somebody clicks, and hands all of them over at once: a quick second click must
-// not be undone by the answer to the first. Only another turn (a refusal) overrules it. The buttons stay as long as
-// the batch has the same shape: one that is replaced between press and release would lose the click.
+// not be undone by the answer to the first, so what comes is ignored until the server has heard the last click.
+// The buttons stay as long as the batch has the same shape: one that is replaced between press and release would
+// lose the click.
 
 const editors = new WeakMap();
 
 export default function ({ data, parentElement, setStateValue }) {
   const known = editors.get(parentElement);
-  const told = JSON.stringify(data.rows);
   if (known) known.send = setStateValue;
-  if (known && known.turn === data.turn && known.waiting && known.waiting !== told) return;
+  if (known?.waiting && known.waiting !== JSON.stringify(data.heard)) return;
   const marks = data.rows.map((row) => [...row]);
   const same = known && marks.length === known.marks.length && marks.every((r, s) => r.length === known.marks[s].length);
   if (same) {
-    Object.assign(known, { turn: data.turn, waiting: null, marks });
+    Object.assign(known, { waiting: null, marks });
     known.shows.forEach((show) => show());
     return;
   }
-  const editor = { turn: data.turn, waiting: null, marks, send: setStateValue, shows: [] };
+  const editor = { waiting: null, marks, send: setStateValue, shows: [] };
   editors.set(parentElement, editor);
   parentElement.querySelector(".rows").replaceChildren(...marks.map((row, s) => line(editor, s, row.length)));
   return () => editors.delete(parentElement);
