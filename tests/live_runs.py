@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dpsim.collectives import build, run_values
+from dpsim.live.calibrate import calibrate
 from dpsim.live.launch import run_live
 from dpsim.reduction import reduction
 from dpsim.scenario import Scenario
@@ -28,7 +29,8 @@ from dpsim.trace import (
 )
 
 # A rank that a busy machine starves is not one that hangs.
-(run_live.__kwdefaults__ or {}).update(deadline_s=600.0, stall_s=120.0)
+for run in (run_live, calibrate):
+    (run.__kwdefaults__ or {}).update(deadline_s=600.0, stall_s=120.0)
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch: live runs need it")
 MODES = ("chunks", "library", "ddp")

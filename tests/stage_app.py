@@ -47,7 +47,7 @@ with st.container(horizontal=True):
     changed = st.checkbox("Changed")
     st.button("Rerun")
     if st.button("Be busy"):
-        time.sleep(2)
+        time.sleep(5)
 if changed:
     before = data
     data = shown(name, change, beat)

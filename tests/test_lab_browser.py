@@ -123,12 +123,12 @@ def test_twenty_quick_clicks_are_twenty(lab: Callable[..., Lab]) -> None:
 def test_quick_clicks_on_several_controls_lose_none(lab: Callable[..., Lab]) -> None:
     page = lab()
     steps = page.page.locator("[class*=st-key-lab-steps]").get_by_test_id("stNumberInputStepUp")
-    for _ in range(5):
+    for _ in range(3):
         page.more.click(delay=0, no_wait_after=True)
         steps.click(delay=0, no_wait_after=True)
     page.settled()
-    page.agrees(9)
-    assert page.address()["steps"] == "6"
+    page.agrees(7)
+    assert page.address()["steps"] == "4"
 
 
 def test_back_and_forward_move_everything(lab: Callable[..., Lab]) -> None:
@@ -308,7 +308,9 @@ def test_a_link_too_long_becomes_a_file(lab: Callable[..., Lab]) -> None:
 
 
 def upload(page: Lab, name: str, text: str | bytes) -> Locator:
-    body = page.group("Open")
+    body = page.page.get_by_test_id("stPopoverBody")
+    if not body.is_visible():
+        body = page.group("Open")
     content = text if isinstance(text, bytes) else text.encode()
     body.locator("input[type=file]").set_input_files(
         {"name": name, "mimeType": "application/octet-stream", "buffer": content}
@@ -344,14 +346,12 @@ BAD_FILES: list[tuple[str, str | bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "message"), BAD_FILES, ids=lambda v: str(v)[:30])
-def test_a_file_that_is_none_is_told_and_the_picture_stays(
-    lab: Callable[..., Lab], name: str, text: str | bytes, message: str
-) -> None:
+def test_a_file_that_is_none_is_told_and_the_picture_stays(lab: Callable[..., Lab]) -> None:
     page = lab()
-    body = upload(page, name, text)
-    expect(body.get_by_test_id("stAlert")).to_contain_text(message)
-    expect(page.cards).to_have_count(4)
+    for name, text, message in BAD_FILES:
+        body = upload(page, name, text)
+        expect(body.get_by_test_id("stAlert")).to_contain_text(message)
+        expect(page.cards).to_have_count(4)
 
 
 def test_a_click_that_is_refused_is_told_and_taken_back(lab: Callable[..., Lab]) -> None:

@@ -98,9 +98,10 @@ def live(pages: Pages, server: str) -> Callable[..., Live]:
 def test_a_run_is_seen_from_progress_to_the_measured_stage(live: Callable[..., Live], folder: Path) -> None:
     page = live("?preset=accelerate-doc")
     page.switch()
+    page.work(5000)
     expect(page.source).to_have_text("simulated")
     page.run.click()
-    expect(page.cancel).to_be_visible(timeout=5000)
+    expect(page.cancel).to_be_visible()
     expect(page.source).to_have_text("measured", timeout=SOON_S)
     assert len(workers(str(folder))) == 2
     page.play.click()
