@@ -19,7 +19,7 @@ from serving import chromium_path, launched_chromium, no_chromium, served_app
 
 from dpsim.lessons import Lesson, lessons
 
-README = [("stage", "?beat=allreduce.b0.r1", 1280, 812)]
+README = [("stage", "?beat=allreduce.b0.r1", 1280, 862)]
 WIDE, NARROW, PROJECTOR = (1280, 900), (390, 844), (1920, 1080)
 STATES = {
     "start": ("", [WIDE, NARROW]),

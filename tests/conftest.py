@@ -19,7 +19,7 @@ DESKTOP = {"width": 1280, "height": 900}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests stay in one process, and so do all that run live: they would only queue for the machine."""
+    """A file's tests stay in one process, and so do all live runs: they would only queue for the machine."""
     for item in items:
         name = item.path.stem
         item.add_marker(pytest.mark.xdist_group("live" if name.startswith("test_live") else name))
