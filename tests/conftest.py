@@ -11,7 +11,7 @@ import pytest
 from serving import Pages, chromium_path, launched_chromium, no_chromium, served_app
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, BrowserContext
     from stage_page import Stage
 
 DESKTOP = {"width": 1280, "height": 900}
@@ -50,16 +50,32 @@ def chromium() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="session")
+def contexts(chromium: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    """A context for each kind of window, shared by all tests: what pages load is fetched and compiled once."""
+    made: dict[str, BrowserContext] = {}
+
+    def context(**options: Any) -> BrowserContext:
+        key = repr(sorted(options.items()))
+        if key not in made:
+            made[key] = chromium.new_context(**options)
+            made[key].set_default_timeout(45_000)
+        return made[key]
+
+    yield context
+    for each in made.values():
+        each.close()
+
+
 @pytest.fixture
-def pages(chromium: Browser) -> Iterator[Pages]:
-    """Gives, for a kind of page and the URL that serves it, what opens such a page in a fresh context, drawn.
+def pages(contexts: Callable[..., BrowserContext]) -> Iterator[Pages]:
+    """Gives, for a kind of page and the URL that serves it, what opens such a page in a new tab, drawn.
     At the end no page may have had an error, nor asked anybody but the app for anything."""
     opened: list[Any] = []
 
     def pages(kind: Any, url: str) -> Callable[..., Any]:
         def visit(*where: str, **options: Any) -> Any:
-            context = chromium.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
-            context.set_default_timeout(45_000)
+            context = contexts(**{"viewport": DESKTOP, "color_scheme": "light", **options})
             opened.append(kind(context.new_page(), url))
             opened[-1].open(*where)
             return opened[-1]
@@ -69,7 +85,7 @@ def pages(chromium: Browser) -> Iterator[Pages]:
     yield pages
     faults = [fault for page in opened for fault in page.faults]
     for page in opened:
-        page.page.context.close()
+        page.page.close()
     assert not faults, "\n".join(faults)
 
 

@@ -82,7 +82,7 @@ class Lab(Stage):
 
 @pytest.fixture
 def lab(pages: Pages, app_url: str) -> Callable[..., Lab]:
-    """Opens the lab in a fresh context."""
+    """Opens the lab in a new tab."""
     return pages(Lab, app_url)
 
 

@@ -117,6 +117,23 @@ def _machine() -> Machine:
     return Machine("3.11", "2.13", "Linux x86_64", 2, (), gloo=True, nccl=False)
 
 
+def test_a_torch_that_is_broken_costs_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[object] = []
+
+    def look(cancel: threading.Event) -> None:
+        looks.append(cancel)
+        raise LiveError("torch cannot be used here (ImportError: no torch); all that is simulated works")
+
+    seen: list[Machine] = []
+    monkeypatch.setattr("dpsim.ui.live._seen", lambda: seen)
+    monkeypatch.setattr("dpsim.ui.live.look", look)
+    app = through(switched(opened()))
+    assert "torch cannot be used here" in plain(app.error[0].value)
+    control(app, "number_input", "world_size").set_value(3).run()
+    assert (source(app), stage(app)["world"]) == ("simulated", 3)
+    assert len(looks) == 1, "nobody looks again and again"
+
+
 def test_progress_and_cancel(quick: threading.Event) -> None:
     app = switched(opened())
     app.button(key="lab.stage.run").click().run()
