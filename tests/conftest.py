@@ -52,7 +52,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def contexts(chromium: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """A context for each kind of window, shared by all tests: what pages load is fetched and compiled once."""
+    """A context for each kind of window, shared by all tests: what pages load is fetched just once."""
     made: dict[str, BrowserContext] = {}
 
     def context(**options: Any) -> BrowserContext:
