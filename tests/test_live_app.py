@@ -277,6 +277,17 @@ def test_an_opened_trace_is_what_the_stage_shows_until_something_is_measured(qui
     assert not app.info, "what is shown now was measured here"
 
 
+@needs_torch
+def test_the_lab_s_first_scenario_runs_under_ddp_too() -> None:
+    app = through(switched(opened()))
+    app.selectbox(key="lab.stage.mode").select("ddp").run()
+    through(app.button(key="lab.stage.run").click().run())
+    fine(app)
+    assert source(app) == "measured"
+    assert state(app).kept[-1].trace.machine["mode"] == "ddp"
+    assert "| buckets | 1 |" in page_text(app)
+
+
 def test_this_machine_is_calibrated_and_predicts(
     quick: threading.Event, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

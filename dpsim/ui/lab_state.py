@@ -105,6 +105,7 @@ class Lab:
     told: str = ""
     epoch: int = 0
     named: int = 0
+    seen: int = 0  # the epoch whose controls the browser is known to have
     visit: int = 0
     lock: RLock = field(default_factory=RLock)
 
@@ -155,6 +156,7 @@ def listen(now: Lab) -> None:
     for key, value in saying.items():
         if value == now.said.get(key):
             continue
+        now.seen = now.epoch
         try:
             scenario = check_shown(_named(now.edits[key](now.shown.scenario, value)))
             query = to_query(scenario)
@@ -194,6 +196,8 @@ def settle() -> tuple[Lab, str | None]:
     if now is None or now.visit != visit():
         return _read(asked, now)
     with now.lock:
+        if asked == now.shown.address:
+            now.seen = now.epoch
         listen(now)
         now.drawn = set()
         if has_navigated() and asked != now.shown.address:

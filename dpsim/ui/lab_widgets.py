@@ -28,7 +28,8 @@ def _bind(key: str, value: Any, edit: Edit) -> str:
     if key in now.refused and widget not in st.session_state:  # drawn anew, as it was when it was refused
         st.session_state[widget] = now.said[key]
     if key not in now.refused:
-        if st.session_state.get(widget) != value:
+        # A new control is told again until it was seen: of two answers the browser may draw the last alone.
+        if st.session_state.get(widget) != value or now.seen != now.epoch:
             st.session_state[widget] = value
         now.said[key] = value
     return widget

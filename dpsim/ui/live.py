@@ -175,10 +175,19 @@ def live_bar(stage: str, query: str, shows: str = "the simulation") -> None:
                     help="How often each rank repeats its real forward and backward pass: the tiny model "
                     "alone takes a fraction of a millisecond.",
                 )  # fmt: skip
-                asked = replace(scenario, compute=replace(scenario.compute, work_factor=int(work)))
+                asked = _asked(scenario, mode, int(work))
                 _run_button(stage, query, asked, mode)
         if is_live(stage):
             _said(stage, query, asked, shows)
+
+
+def _asked(scenario: Scenario, mode: str, work: int) -> Scenario:
+    """The scenario as it runs: passes repeated, and under torch's own buckets a gradient of its real size,
+    since torch knows no other. A cap of one's own says the buckets itself."""
+    asked = replace(scenario, compute=replace(scenario.compute, work_factor=work))
+    if mode == "ddp" and scenario.buckets.cap_bytes is None:
+        asked = replace(asked, network=replace(asked.network, gradient_bytes=None))
+    return asked
 
 
 def _switch(stage: str, off: str | None) -> None:
