@@ -127,6 +127,7 @@ def test_quick_clicks_on_several_controls_lose_none(lab: Callable[..., Lab]) -> 
         page.more.click(delay=0, no_wait_after=True)
         steps.click(delay=0, no_wait_after=True)
     page.settled()
+    expect(page.root.locator(".summary")).to_contain_text("of 4")  # the last click has been answered
     page.agrees(7)
     assert page.address()["steps"] == "4"
 
