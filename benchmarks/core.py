@@ -27,7 +27,7 @@ from dpsim.forms import preset
 from dpsim.scenario import Network
 from dpsim.simulate import simulate
 from dpsim.timeline import clock
-from dpsim.trace import from_json
+from dpsim.trace_files import from_json
 
 NETWORK = Network(latency_s=5e-6, bandwidth_bytes_per_s=10e9)
 ELEMENT_BYTES = 4.0

@@ -30,7 +30,8 @@ from dpsim.metrics import step_metrics
 from dpsim.replay import all_reduces
 from dpsim.scenario import Compute, Scenario
 from dpsim.simulate import simulate
-from dpsim.trace import BACKWARD, BARRIER, FORWARD, OPTIMIZER, Trace, save
+from dpsim.trace import BACKWARD, BARRIER, FORWARD, OPTIMIZER, Trace
+from dpsim.trace_files import save
 
 PRESETS = ("first-screen", "chapter-19-2", "accelerate-doc", "empty-rank", "accumulation", "overlap")
 COLLECTIVES = ("collective-tree", "collective-halving-doubling", "collective-parameter-server", "ring-8")

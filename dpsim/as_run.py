@@ -7,10 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpsim.comparison import Comparison, Outcome
-from dpsim.reduction import cosine, reduction, relative_l2_error, token_weight
+from dpsim.reduction import ONE_DEVICE, cosine, reduction, relative_l2_error, token_weight
 from dpsim.trace import Trace
-
-ONE_DEVICE = "one_device"
 
 
 def as_run(runs: Mapping[str, Trace | str], chosen: str) -> Comparison:

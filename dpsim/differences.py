@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.metrics import step_metrics
 from dpsim.trace import RECEIVE, Trace
 
 
@@ -30,7 +30,7 @@ def differences(predicted: Trace, measured: Trace, step: int) -> tuple[Differenc
 
 
 def _parts(trace: Trace, step: int, element_bytes: float) -> dict[tuple[str, str], float | None]:
-    m: StepMetrics = step_metrics(trace, step)
+    m = step_metrics(trace, step)
     compute = float(m.compute_s.max())
     latency, bandwidth = message_cost(trace, step)
     if bandwidth is not None:  # of the real elements, where a prediction lets them stand for larger ones

@@ -19,6 +19,8 @@ Ints = NDArray[np.int64]
 # Schemes whose factors hold N, the valid tokens of all ranks: their count is all-reduced too.
 NEEDS_COUNT = ("token_weighted", "token_weighted_not_compensated")
 
+ONE_DEVICE = "one_device"  # what every reduction is held against: the whole batch on one device
+
 NAMES = {
     "token_weighted": "token-weighted mean",
     "mean_of_rank_means": "naive mean of rank means",

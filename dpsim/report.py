@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpsim.as_run import losses
 from dpsim.comparison import Outcome, compare
 from dpsim.fit import Points
 from dpsim.hardware import Hardware, to_dict
 from dpsim.metrics import step_metrics
-from dpsim.reduction import reduction
 from dpsim.trace import Trace
 
 Report = dict[str, Any]
@@ -18,8 +18,6 @@ def trace_report(trace: Trace) -> Report:
     """The last step of `trace`: its own numbers and metrics, and the comparison, which is by formula."""
     scenario, last = trace.scenario, trace.steps - 1
     gradient, comparison = trace.gradient(last), compare(scenario)
-    table = reduction(scenario.reduction, trace.valid_tokens[last], scenario.micro_batches)
-    loss = None if gradient is None else float(table.combine(trace.loss_sums[last]))
     return {
         "scenario": scenario.name,
         "source": trace.source,
@@ -32,7 +30,7 @@ def trace_report(trace: Trace) -> Report:
         "parameters_before": trace.parameters[last, 0].tolist(),
         "parameters_after": trace.parameters[last + 1, 0].tolist(),
         "gradient": None if gradient is None else gradient.tolist(),
-        "loss": loss,
+        "loss": losses(trace)[last],
         "undefined": trace.undefined[last],
         "comparison": {
             name: _outcome(outcome, last)

@@ -22,7 +22,7 @@ from dpsim.cli import main
 from dpsim.forms import preset, preset_names, to_toml
 from dpsim.scenario import SCHEMES
 from dpsim.simulate import simulate
-from dpsim.trace import load
+from dpsim.trace_files import load
 
 PUBLISHED = json.loads((Path(__file__).parent / "reference" / "token_weighting.json").read_text("utf-8"))
 ALL_MASKED = 'name = "masked"\nworld_size = 2\n[batch]\nlengths = [3, 2]\nvalid = [0, 0]\n'

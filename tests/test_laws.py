@@ -20,7 +20,7 @@ from dpsim.batch import global_batch
 from dpsim.comparison import compare
 from dpsim.scenario import Batch, Scenario
 from dpsim.simulate import count_events, simulate
-from dpsim.trace import from_json, load, save
+from dpsim.trace_files import from_json, load, save
 
 SIMPLE = optimizers(("sgd", "momentum"), clips=False)
 

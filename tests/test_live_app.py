@@ -31,7 +31,7 @@ from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 from dpsim.ui.background import Background
 from dpsim.ui.lab_state import Shown
-from dpsim.ui.live import LiveState, Measured
+from dpsim.ui.live_state import LiveState, Measured
 
 APP = str(Path(__file__).resolve().parents[1] / "app.py")
 PAGES = {"step": "stage", "lab": "lab.stage"}
@@ -108,7 +108,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     monkeypatch.setattr("dpsim.ui.live.run_together", run)
     monkeypatch.setattr("dpsim.ui.live.look", lambda cancel: pytest.fail("it was looked at already"))
-    monkeypatch.setattr("dpsim.ui.live._seen", lambda: [_machine()])
+    monkeypatch.setattr("dpsim.ui.live.machines", lambda: [_machine()])
     yield may_end
     may_end.set()
 
@@ -125,7 +125,7 @@ def test_a_torch_that_is_broken_costs_a_sentence(monkeypatch: pytest.MonkeyPatch
         raise LiveError("torch cannot be used here (ImportError: no torch); all that is simulated works")
 
     seen: list[Machine] = []
-    monkeypatch.setattr("dpsim.ui.live._seen", lambda: seen)
+    monkeypatch.setattr("dpsim.ui.live.machines", lambda: seen)
     monkeypatch.setattr("dpsim.ui.live.look", look)
     app = through(switched(opened()))
     assert "torch cannot be used here" in plain(app.error[0].value)
@@ -254,7 +254,7 @@ def test_another_exchange_has_other_beats_and_nothing_to_complain_of(quick: thre
 
 
 def test_kept_results_are_bounded_by_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsim.ui.live.MOST_BYTES", 10_000)
+    monkeypatch.setattr("dpsim.ui.live_state.MOST_BYTES", 10_000)
     state = LiveState()
     for mode in ("chunks", "library", "ddp"):
         found = _simulated(preset("next-token"), mode)

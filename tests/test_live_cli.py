@@ -13,7 +13,7 @@ from dpsim.beats import beats
 from dpsim.cli import main
 from dpsim.forms import to_toml
 from dpsim.scenario import SCHEMES, Batch, Scenario
-from dpsim.trace import load
+from dpsim.trace_files import load
 
 pytestmark = needs_torch
 

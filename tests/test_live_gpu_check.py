@@ -11,7 +11,7 @@ from live_runs import live, needs_torch
 
 from benchmarks import gpu_check
 from dpsim.forms import preset
-from dpsim.trace import load
+from dpsim.trace_files import load
 
 pytestmark = needs_torch
 

@@ -30,7 +30,7 @@ from live_runs import gap, needs_torch, obeys_law_2, obeys_law_3, obeys_law_8
 from strategies import law
 
 from dpsim.checks import InputError
-from dpsim.cli import fitted
+from dpsim.commands import fitted
 from dpsim.comparison import compare
 from dpsim.edits import with_world_size
 from dpsim.forms import preset, to_toml
@@ -41,7 +41,8 @@ from dpsim.live.hosts import Host, Place, agreed, described_hosts, hosts_of
 from dpsim.live.offsets import Drift, Exchange, Offset, most_wrong, offset, on_one_clock
 from dpsim.live.torchrun import Call, decision
 from dpsim.simulate import simulate
-from dpsim.trace import COLUMNS, RECEIVE, SEND, Trace, from_json, load
+from dpsim.trace import COLUMNS, RECEIVE, SEND, Trace
+from dpsim.trace_files import from_json, load
 from dpsim.ui.opening import opened_trace
 
 ROOT = Path(__file__).parent.parent

@@ -24,7 +24,8 @@ from dpsim.metrics import step_metrics
 from dpsim.scenario import Batch, Buckets, Compute, Model, Optimizer, Scenario
 from dpsim.simulate import simulate
 from dpsim.timeline import buckets
-from dpsim.trace import ALL_REDUCE, FORWARD, OPTIMIZER, RECEIVE, SEND, from_json, to_perfetto
+from dpsim.trace import ALL_REDUCE, FORWARD, OPTIMIZER, RECEIVE, SEND
+from dpsim.trace_files import from_json, to_perfetto
 
 pytestmark = needs_torch
 

@@ -18,7 +18,7 @@ from dpsim.beats import beats, beats_as_text
 from dpsim.comparison import compare
 from dpsim.forms import from_toml, preset
 from dpsim.simulate import simulate
-from dpsim.trace import from_json
+from dpsim.trace_files import from_json
 from dpsim.ui.downloads import FILES
 from dpsim.ui.stage.offline import escaped_json, offline_page
 from dpsim.ui.stage.payload import stage_data

@@ -17,7 +17,7 @@ from dpsim.checks import InputError
 from dpsim.forms import from_query, preset, preset_names, to_toml
 from dpsim.replay import check_replayable
 from dpsim.simulate import simulate
-from dpsim.trace import from_json
+from dpsim.trace_files import from_json
 from dpsim.ui.opening import opened_scenario, opened_trace
 
 ODD: list[Any] = [None, -1, 0, 1, 7, 1e300, "x", [], {}, True, [[1]], "nan", 2**70]

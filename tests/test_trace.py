@@ -20,7 +20,8 @@ from dpsim.checks import InputError
 from dpsim.forms import preset
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
-from dpsim.trace import COLUMNS, KINDS, Trace, from_json, load, save, to_perfetto
+from dpsim.trace import COLUMNS, KINDS, Trace
+from dpsim.trace_files import from_json, load, save, to_perfetto
 
 MACHINE = {"hardware": "cpu", "versions": "torch 2", "date": "2025-01-01", "process_ids": "7 8"}
 VALID: dict[str, Any] = json.loads(simulate(preset("chapter-19-2")).to_json())

@@ -47,7 +47,7 @@ class Watch:
     def hook(
         self,
         _: object,
-        bucket: dist.GradBucket,  # type: ignore[name-defined]
+        bucket: dist.GradBucket,  # type: ignore[name-defined] # DDP insists on it, torch's types lack it
     ) -> torch.futures.Future[torch.Tensor]:
         """What DistributedDataParallel calls with a full bucket."""
         number, where = bucket.index(), self.where

@@ -103,11 +103,16 @@ def _swap(
     sends = [dist.isend(buffer, m.peer) for m, buffer in zip(turn.sends, out, strict=True)]
     taken = []
     for work in receives:
-        work.wait()  # type: ignore[union-attr] # None only outside of the group
+        _wait(work)
         taken.append(mark())
     for work in sends:
-        work.wait()  # type: ignore[union-attr]
+        _wait(work)
     return taken
+
+
+def _wait(work: dist.Work | None) -> None:
+    assert work is not None, "it is only where this rank is not of the group"
+    work.wait()
 
 
 def _swap_grouped(

@@ -62,7 +62,7 @@ class Clock:
         return self._base[0] + round(since_ms * 1e6)
 
     def _event(self) -> Any:
-        event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event: Any = torch.cuda.Event(enable_timing=True)
         event.record(torch.cuda.current_stream(self._device))
         return event
 

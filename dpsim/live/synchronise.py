@@ -94,7 +94,7 @@ class ByBuckets(_Passes):
         self.missing: list[int] = []
         self.syncing = False
         for i, parameter in enumerate(self.replica.parameters):
-            parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))  # type: ignore[no-untyped-call]
+            parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))
 
     def gradient(self, window: Window, barrier: Barrier) -> torch.Tensor:
         """The step's gradient [P], the same on every rank."""
@@ -114,7 +114,7 @@ class ByBuckets(_Passes):
         self.replica.repeat_backward(loss, self.window.repeats, self.tick)
         self.replica.forget_gradient()
         self.missing = [len(bucket.names) for bucket in self.made]
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         if not self.early:  # else a bucket is on its way from the moment it is full
             self.marks[-1] = self.recorder.clock.mark()
         self.record_backward(self.window.step, self.k, start, self.marks, syncing=self.syncing)
@@ -170,7 +170,7 @@ class ByDdp(_Passes):
         self.ddp.register_comm_hook(None, self.watch.hook)
         self.factor, self.watching = 0.0, False
         for i, parameter in enumerate(self.replica.parameters):
-            parameter.register_hook(partial(self._seen, i))  # type: ignore[no-untyped-call]
+            parameter.register_hook(partial(self._seen, i))
 
     def gradient(self, window: Window, barrier: Barrier) -> torch.Tensor:
         """The step's gradient [P], the same on every rank."""
@@ -194,7 +194,7 @@ class ByDdp(_Passes):
         if self.factor == 0:  # what is multiplied by zero cannot be divided out again
             self.sums[k] = flat(list(self.replica.gradients(loss)))
         self.watching = True
-        (loss * self.factor).backward()  # type: ignore[no-untyped-call]
+        (loss * self.factor).backward()
         self.watching = False
         end = self.recorder.clock.mark()
         self.record_backward(step, k, start, self.marks or [end], syncing=syncing)

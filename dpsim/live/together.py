@@ -12,11 +12,10 @@ from dpsim.edits import on_one_device
 from dpsim.live.errors import CancelledError
 from dpsim.live.launch import run_live
 from dpsim.live.watch import Progress
-from dpsim.reduction import NAMES
+from dpsim.reduction import NAMES, ONE_DEVICE
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 
-ONE_DEVICE = "one_device"
 DEADLINE_S = 60.0  # of each run: between two of them others in the queue have their turn
 BESIDE = ("mean_of_rank_means", "token_weighted")
 
@@ -66,9 +65,7 @@ def run_together(
             )
         except CancelledError:
             raise
-        except (
-            InputError
-        ) as error:  # a LiveError too: what was measured is not lost for what stands beside it
+        except InputError as error:  # a LiveError too: it must not cost what was measured already
             if name == chosen:
                 raise
             done[name] = str(error)

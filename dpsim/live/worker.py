@@ -44,7 +44,7 @@ def main() -> None:
         line = lines.get()
         try:
             _say(out, result=_work(line))
-        except Exception as error:
+        except Exception as error:  # a rank says why it fails, whatever it is
             failure = explanation(error)
             _say(out, error=failure)
             if failure["kind"] != "input":
@@ -104,7 +104,8 @@ def _work(line: str) -> dict[str, Any]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     size = job.scenario.world_size
-    store = dist.FileStore(str(folder / "store"), size)  # type: ignore[attr-defined]
+    made: Any = dist  # whose types do not know the store
+    store = made.FileStore(str(folder / "store"), size)
     dist.init_process_group(job.backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
     try:
         return Loop(job, rank, board).run()

@@ -49,7 +49,7 @@ def _work(background: Background, work: Callable[[Say, threading.Event], Any]) -
         background.result = work(background.say, background.cancel)
     except InputError as error:
         background.error = str(error)
-    except Exception as error:
+    except Exception as error:  # whatever it is, whoever waits has to be told; the log has the rest
         background.error = f"the run failed ({type(error).__name__}: {error})"
         raise
     finally:

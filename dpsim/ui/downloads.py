@@ -9,10 +9,11 @@ from functools import partial
 import streamlit as st
 
 from dpsim.beats import beats, beats_as_text
-from dpsim.comparison import Comparison, compare
+from dpsim.comparison import Comparison
 from dpsim.forms import from_query, to_toml
-from dpsim.simulate import simulate
-from dpsim.trace import Trace, to_perfetto
+from dpsim.trace import Trace
+from dpsim.trace_files import to_perfetto
+from dpsim.ui.picture import run_of
 from dpsim.ui.stage.offline import offline_page
 from dpsim.ui.stage.payload import stage_data
 
@@ -53,8 +54,8 @@ def take_along(query: str, trace: Trace | None = None, ways: Comparison | None =
     name = re.sub(r"[^\w-]+", "-", from_query(query).name)
 
     def made(make: Callable[[Trace, Comparison], str]) -> str:
-        shown = trace if trace is not None else simulate(from_query(query))
-        return make(shown, ways or compare(shown.scenario))
+        simulated, by_formula = run_of(query)
+        return make(trace or simulated, ways or by_formula)
 
     with st.expander("Take it along"), st.container(horizontal=True):
         for label, ending, mime, make in FILES:

@@ -13,8 +13,9 @@ from dpsim.ui.frame import frame, present_button, presenting
 from dpsim.ui.lab_controls import first_five, on_demand
 from dpsim.ui.lab_results import results, warnings
 from dpsim.ui.lab_state import STAGE, Lab, lab, settle, start_key, stopped_at
-from dpsim.ui.live import live_bar, measured
+from dpsim.ui.live import live_bar
 from dpsim.ui.live_results import live_results
+from dpsim.ui.live_state import Measured, measured
 from dpsim.ui.opening import open_button
 from dpsim.ui.picture import play
 from dpsim.ui.stage.payload import ghost_of
@@ -33,7 +34,7 @@ def lab_page() -> None:
     if presenting(STAGE, ids):
         play(data | place | {"present": True}, key=STAGE)
     else:
-        _heading(now, ids)
+        _heading(now, ids, found)
         if wrong:
             st.error(literal(wrong), icon=":material/error:")
         first_five(now.shown.scenario)
@@ -52,7 +53,7 @@ def lab_page() -> None:
         take_along(now.shown.query, *((found.trace, found.ways) if found else (now.shown.trace,)))
 
 
-def _heading(now: Lab, ids: tuple[str, ...]) -> None:
+def _heading(now: Lab, ids: tuple[str, ...], found: Measured | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title("Lab", anchor=False, width="content")
         names, name = preset_names(), now.shown.preset
@@ -70,7 +71,7 @@ def _heading(now: Lab, ids: tuple[str, ...]) -> None:
         with st.popover("Open", icon=":material/folder_open:"):
             open_button()
         present_button(STAGE, ids)
-    if now.shown.trace is not None and measured(STAGE, now.shown.query) is None:
+    if now.shown.trace is not None and found is None:
         st.info(_opened(now.shown.trace))
 
 

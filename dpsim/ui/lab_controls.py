@@ -24,7 +24,7 @@ from dpsim.scenario import APP_RANKS, APP_STEPS, COLLECTIVES, OPTIMIZERS, SCHEME
 from dpsim.typed import numbers, table, wholes, written, written_table
 from dpsim.ui.lab_state import STAGE, lab
 from dpsim.ui.lab_widgets import amount, line, meaning, select, set_to, switch
-from dpsim.ui.live import is_live
+from dpsim.ui.live_state import is_live
 from dpsim.ui.text import literal
 from dpsim.ui.token_editor import token_editor
 

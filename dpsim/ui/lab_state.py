@@ -90,7 +90,8 @@ class Lab:
     this run. `linked` is the beat that the last link asked for, and `told` what the stage had told until
     then; the stage is `placed` there until something is changed: from then on it keeps its own place. `epoch`
     rises whenever something else than a control decides what is shown, `named` whenever another preset is, or
-    none is any more. `visit` is the one in which the address was read.
+    none is any more; `seen` is the epoch whose controls the browser is known to have. `visit` is the one in
+    which the address was read.
     `lock`: an operator may switch fastReruns on again, and then two runs of a session listen at once.
     """
 
@@ -105,7 +106,7 @@ class Lab:
     told: str = ""
     epoch: int = 0
     named: int = 0
-    seen: int = 0  # the epoch whose controls the browser is known to have
+    seen: int = 0
     visit: int = 0
     lock: RLock = field(default_factory=RLock)
 

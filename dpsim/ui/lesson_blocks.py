@@ -13,7 +13,8 @@ from dpsim.scenario import Scenario
 from dpsim.setting import Setting
 from dpsim.ui.frame import present_button, presenting, rests_on
 from dpsim.ui.lesson_questions import exercise, predict, shown
-from dpsim.ui.live import live_bar, measured
+from dpsim.ui.live import live_bar
+from dpsim.ui.live_state import measured
 from dpsim.ui.picture import picture, play
 from dpsim.ui.text import explained, literal
 

@@ -15,9 +15,10 @@ from dpsim.hardware import at_real_size, load, names, predicted
 from dpsim.metrics import step_metrics
 from dpsim.reduction import NAMES
 from dpsim.simulate import simulate
-from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Trace
+from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Floats, Trace
 from dpsim.ui.lab_results import NONE, gradients_table, table
-from dpsim.ui.live import HERE, MODE_NAMES, Measured, live_state, press_calibrate
+from dpsim.ui.live import MODE_NAMES, press_calibrate
+from dpsim.ui.live_state import HERE, Measured, live_state
 from dpsim.ui.text import literal
 from dpsim.wording import duration, number, size, vector
 
@@ -64,9 +65,8 @@ def _loss(loss: float | None) -> str:
     return NONE if loss is None else literal(number(loss))
 
 
-def _vector(parameters: object) -> str:
-    values: list[float] = parameters.tolist()  # type: ignore[attr-defined]
-    return literal(vector(values)) if values else NONE
+def _vector(parameters: Floats) -> str:
+    return literal(vector(parameters.tolist())) if parameters.size else NONE
 
 
 def _replicas(trace: Trace, ways: Comparison) -> None:

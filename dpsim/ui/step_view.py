@@ -12,7 +12,8 @@ from dpsim.forms import from_query, preset, preset_names, to_query
 from dpsim.scenario import APP_RANKS, Scenario
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting, rests_on
-from dpsim.ui.live import live_bar, measured
+from dpsim.ui.live import live_bar
+from dpsim.ui.live_state import measured
 from dpsim.ui.picture import check_shown, picture, play
 from dpsim.ui.text import literal
 
