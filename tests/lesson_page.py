@@ -35,6 +35,16 @@ class LessonPage(Watched):
         """Wait until the script has run."""
         expect(self.page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
 
+    def turn(self, scheme: str) -> None:
+        """Change to the light or the dark theme, and wait until the page has."""
+        self.page.emulate_media(color_scheme=scheme)
+        expect(self.page.get_by_test_id("stApp")).to_have_css("color-scheme", scheme)
+        if self.stage.count():
+            dark = "" if scheme == "dark" else None
+            self.page.wait_for_function(
+                "(dark) => document.querySelector('.stage').getAttribute('data-dark') === dark", arg=dark
+            )
+
     def asked(self, key: str) -> str | None:
         """A value in the address bar."""
         return parse_qs(urlsplit(self.page.url).query).get(key, [None])[0]
