@@ -39,11 +39,8 @@ class LessonPage(Watched):
         """Change to the light or the dark theme, and wait until the page has."""
         self.page.emulate_media(color_scheme=scheme)
         expect(self.page.get_by_test_id("stApp")).to_have_css("color-scheme", scheme)
-        if self.stage.count():
-            dark = "" if scheme == "dark" else None
-            self.page.wait_for_function(
-                "(dark) => document.querySelector('.stage').getAttribute('data-dark') === dark", arg=dark
-            )
+        dark = self.stage.and_(self.page.locator("[data-dark]"))
+        expect(dark).to_have_count(self.stage.count() if scheme == "dark" else 0)
 
     def asked(self, key: str) -> str | None:
         """A value in the address bar."""
