@@ -84,6 +84,20 @@ def test_latency_and_bandwidth_are_found_again_in_the_messages() -> None:
     assert bandwidth == pytest.approx(network.bandwidth_bytes_per_s)
 
 
+def test_few_bytes_show_no_bandwidth() -> None:
+    scenario = preset("first-screen")
+    few = replace(scenario, network=replace(scenario.network, gradient_bytes=4 * 1024.0))
+    latency, bandwidth = message_cost(simulate(few), 0)
+    assert latency is not None
+    assert bandwidth is None
+    machine = dict.fromkeys(("hardware", "versions", "date", "process_ids"), "x") | {"dtype": "float32"}
+    found = differences(simulate(few), replace(simulate(few), source="measured", machine=machine), 0)
+    (told,) = [d for d in found if d.unit == "B/s"]
+    ran, stood_for = 4, simulate(few).bytes_per_element  # bytes an element: float32, and what it stands for
+    assert told.predicted == pytest.approx(few.network.bandwidth_bytes_per_s * ran / stood_for)
+    assert told.measured is None
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -96,6 +96,9 @@ def _predicted(found: Measured) -> None:
         for d in differences(simulated, found.trace, last)
     ]
     st.markdown(table(["part of the step", "predicted", "measured", "ratio"], rows))
+    st.caption(
+        "Where a measured bandwidth is missing, too few bytes were sent to show one; Calibrate sends more."
+    )
 
 
 def _predictor(query: str) -> str | None:
