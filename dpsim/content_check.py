@@ -12,7 +12,7 @@ from dpsim.directives import Exercise, Predict, Stage
 from dpsim.forms import preset, preset_names
 from dpsim.lessons import Lesson, Prose, lessons
 from dpsim.prose import typed_digits, words
-from dpsim.questions import Question
+from dpsim.questions import Asked
 from dpsim.scenario import check_app_bounds
 from dpsim.simulate import simulate
 
@@ -79,24 +79,24 @@ def texts(lesson: Lesson) -> Iterator[tuple[str, str]]:
                 yield f"line {block.line}", block.text
             elif isinstance(block, (Predict, Exercise)):
                 said = block.after if isinstance(block, Predict) else ""
-                yield from ((block.question.id, text) for text in (*_said(block.question), said))
+                yield from ((block.question.id, text) for text in (*_said(block.question.asked), said))
             else:
                 yield screen.slug, block.caption
 
 
-def _said(question: Question) -> Iterator[str]:
-    yield from (question.question, question.feedback, question.other)
-    for option in question.options:
+def _said(asked: Asked) -> Iterator[str]:
+    yield from (asked.question, asked.feedback, asked.other)
+    for option in asked.options:
         yield from (option.text, option.feedback)
-    yield from (wrong.feedback for wrong in question.wrong)
+    yield from (slip.feedback for slip in asked.wrong)
 
 
 def minutes_needed(lesson: Lesson) -> float:
     """About how long a lesson takes: its prose and questions read, its stages stepped through."""
     shown = [block for screen in lesson.screens for block in screen.blocks]
-    asked = [question for screen in lesson.screens for question in screen.questions]
+    asked = [question.asked for screen in lesson.screens for question in screen.questions]
     read = [block.text for block in shown if isinstance(block, Prose)]
-    read += [text for question in asked for text in (question.question, *(o.text for o in question.options))]
+    read += [text for one in asked for text in (one.question, *(o.text for o in one.options))]
     stages = sum(isinstance(block, Stage) for block in shown)
     return (
         sum(map(words, read)) / WORDS_PER_MINUTE

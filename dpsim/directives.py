@@ -14,9 +14,9 @@ from dpsim.app import folder
 from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
-from dpsim.figures import run
+from dpsim.figures import Figure, run
 from dpsim.prose import FIGURE, check_markdown, references
-from dpsim.questions import Option, Question, Wrong
+from dpsim.questions import Asked, Option, Question, Slip
 from dpsim.scenario import SCHEMES, Scenario
 from dpsim.setting import Setting, scenario_on
 
@@ -140,11 +140,15 @@ class Keys:
                 return self.setting.named(written)
             return scenario_on(self.setting.scenario, written)
 
-    def value(self, key: str) -> tuple[str, float]:
-        """A reference to a figure that is one number, and its value."""
-        reference = self.name(key)
+    def figure(self, key: str) -> Figure:
+        """The figure that is referred to, if it is one number."""
         with placed(f"{self.where}.{key}"):
-            return reference, self.setting.value(reference)
+            return self.setting.number(self.name(key))
+
+    def misconception(self) -> str:
+        """The id of the misconception that a wrong answer shows, or nothing."""
+        found = self.take("misconception", "")
+        return one_line(f"{self.where}.misconception", found, 10) if found else ""
 
     def tables(self, key: str) -> list[Keys]:
         """The tables of a list of tables; none where it is absent."""
@@ -208,37 +212,51 @@ def _exercise(keys: Keys) -> Exercise:
     return Exercise(_question(keys))
 
 
+QUESTIONS = ("choose-one", "choose-several", "order", "number")
+
+
 def _question(keys: Keys) -> Question:
-    kind = keys.one_of("kind", ("choose-one", "number"))
-    asked = Question(keys.slug("id"), keys.slug("objective"), keys.text("question"))
-    if kind == "choose-one":
-        return replace(asked, options=_options(keys))
-    answer, right = keys.value("answer")
+    kind = keys.one_of("kind", QUESTIONS)
+    name, objective, question = keys.slug("id"), keys.slug("objective"), keys.text("question")
+    asked = Asked(kind, question)
+    if kind == "number":
+        asked = _number(keys, asked)
+    else:
+        said = keys.text("feedback") if kind == "order" else ""
+        asked = replace(asked, options=_options(keys, kind), feedback=said)
+    return Question(name, objective, asked)
+
+
+def _number(keys: Keys, asked: Asked) -> Asked:
+    right, values, wrong = keys.figure("answer"), [], []
     tolerance = number(f"{keys.where}.tolerance", keys.take("tolerance"), 0, 1e9, open_low=True)
     feedback, other = keys.text("feedback"), keys.text("other")
-    values, wrong = [right], []
     for table in keys.tables("wrong"):
-        reference, value = table.value("figure")
-        wrong.append(Wrong(reference, table.text("feedback")))
+        value = table.figure("figure").number
+        wrong.append(Slip(value, table.text("feedback"), table.misconception()))
         values.append(value)
         table.done()
-    for one, another in combinations(values, 2):
+    for one, another in combinations([right.number, *values], 2):
         if abs(one - another) <= 3 * tolerance:  # else one answer could be taken for the other
             rule = "must lie more than three tolerances from the answer and from each other"
             raise InputError(f"{keys.where}.wrong", rule, [one, another])
     return replace(
-        asked, answer=answer, tolerance=tolerance, feedback=feedback, wrong=tuple(wrong), other=other
-    )
+        asked, answer=right.number, unit=right.unit, written=right.text, tolerance=tolerance,
+        wrong=tuple(wrong), feedback=feedback, other=other,
+    )  # fmt: skip
 
 
-def _options(keys: Keys) -> tuple[Option, ...]:
+def _options(keys: Keys, kind: str) -> tuple[Option, ...]:
+    """The options; those of an order stand in their right order, and none of them is right by itself."""
     options = []
     for table in keys.tables("option"):
-        right = table.take("right", False)
-        options.append(Option(table.text("text"), table.text("feedback"), right is True))
+        right = kind != "order" and flag(f"{table.where}.right", table.take("right", False))
+        options.append(Option(table.text("text"), table.text("feedback"), right, table.misconception()))
         table.done()
-    if not 2 <= len(options) <= 6 or sum(option.right for option in options) != 1:
-        rule = "must be two to six tables, exactly one of them with right = true"
+    most, rights = {"choose-one": (6, (1,)), "choose-several": (8, range(1, 9)), "order": (8, (0,))}[kind]
+    if not 2 <= len(options) <= most or sum(option.right for option in options) not in rights:
+        many = {"choose-one": ", exactly one of them", "choose-several": ", one or more", "order": ""}[kind]
+        rule = f"must be two to {most} tables{many}{' with right = true' if many else ' in the right order'}"
         raise InputError(f"{keys.where}.option", rule, [option.text for option in options])
     return tuple(options)
 

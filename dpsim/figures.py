@@ -33,6 +33,13 @@ class Figure:
 
     text: str
     value: float | None
+    unit: str = ""
+
+    @property
+    def number(self) -> float:
+        """The value of a figure that is one number."""
+        assert self.value is not None
+        return self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +119,8 @@ class Family:
 def _percent(value: float) -> str:
     return f"{number(float(f'{value:.3g}'))} %"
 
+
+UNITS = {duration: "s", size: "B", _percent: "%"}
 
 FAMILIES: dict[str, Family] = {
     "R": Family("ranks", (), lambda run: run.scenario.world_size),
@@ -224,7 +233,9 @@ def _entry(name: str, found: Any, written: Callable[[float], str], rest: Sequenc
         values = None if values is None else [values[int(rest[0])]]
     if values is None:
         return Figure(UNDEFINED, None)
-    return Figure(written(values[0]), values[0]) if len(values) == 1 else Figure(vector(values), None)
+    if len(values) > 1:
+        return Figure(vector(values), None)
+    return Figure(written(values[0]), values[0], UNITS.get(written, ""))
 
 
 def _tokens(run: Run) -> Any:

@@ -2,91 +2,263 @@
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Callable
+import unicodedata
 from dataclasses import dataclass
 
 from dpsim.checks import InputError, shown
+from dpsim.wording import number
 
+KINDS = ("choose-one", "choose-several", "number", "order", "cell", "ring")
 LONGEST_ANSWER = 40
-_SPACES = re.compile(r"[\s\u2009\u200a\u202f\u00a0'’]")  # thin, hair, narrow and plain, and Swiss apostrophes
-_WRITTEN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+EDGE = 1e-9  # relative: what rounding in a float may add to an answer that lies on the tolerance's edge
 
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to choose, and what is said to whoever chose it."""
+    """One answer to choose, and what is said to whoever chose it. `misconception` is its id, or nothing."""
 
     text: str
     feedback: str
     right: bool = False
+    misconception: str = ""
 
 
 @dataclass(frozen=True)
-class Wrong:
-    """A number that a known mistake leads to: a reference to a figure, and what is said about it."""
+class Slip:
+    """A number that a known mistake leads to, and what is said to whoever types it."""
 
-    figure: str
+    value: float
     feedback: str
+    misconception: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it is put to somebody: Markdown in which every number is in place.
+
+    kind            options                                   an answer, as it is given and kept
+    choose-one      two to six, one of them right             an option's index: "2"
+    choose-several  two to eight, any of them right           their indices in order: "0,2", or "" for none
+    number          none; `answer` in `unit`, `wrong`         what was typed
+    order           the steps in their right order            their indices in the chosen order: "1,0,2"
+    cell            cells with words of their own: "2.1"      a cell, rank and chunk: "2.1"
+    ring            none; `answer` is the world size          transfers, as `dpsim.puzzle` writes them
+
+    `feedback` is said about what is right, `other` about a wrong answer that has no words of its own.
+    `solution` shows the way with these numbers. `link` is the query that opens the very situation. `written`
+    is the exact answer as text, where that is more than the number and its unit.
+    """
+
+    kind: str
+    question: str
+    options: tuple[Option, ...] = ()
+    answer: float = 0.0
+    unit: str = ""
+    tolerance: float = 0.0
+    wrong: tuple[Slip, ...] = ()
+    feedback: str = ""
+    other: str = ""
+    solution: str = ""
+    link: str = ""
+    written: str = ""
+
+    @property
+    def right_options(self) -> tuple[Option, ...]:
+        """The options that are right."""
+        return tuple(option for option in self.options if option.right)
+
+    @property
+    def exact(self) -> str:
+        """The exact number, with its unit, as text."""
+        return self.written or f"{number(self.answer)} {self.unit}".rstrip()
+
+    def shuffled(self, seed: str) -> list[int]:
+        """The order in which steps to be put in order are first shown: never the right one."""
+        places = list(range(len(self.options)))
+        draw = random.Random(f"{seed}/shuffled")
+        while places == sorted(places):
+            draw.shuffle(places)
+        return places
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question of one of two kinds: with `options` to choose one from, or with a number to type.
-
-    `answer` is a reference to the figure that is right, within `tolerance`; `wrong` are the known mistakes,
-    `other` is said about any other number, `feedback` about the right one.
-    """
+    """A question of a lesson: its name, what it tests, and what is asked, with figures still in braces."""
 
     id: str
     objective: str
-    question: str
-    options: tuple[Option, ...] = ()
-    answer: str = ""
-    tolerance: float = 0.0
-    feedback: str = ""
-    wrong: tuple[Wrong, ...] = ()
-    other: str = ""
-
-    @property
-    def right_option(self) -> Option:
-        """The option that is right."""
-        return next(option for option in self.options if option.right)
+    asked: Asked
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is: right or not, and the explanation of exactly that answer."""
+    """What an answer is: right or not, the explanation of exactly that answer, the mistake it shows."""
 
     right: bool
     feedback: str
+    misconception: str = ""
 
 
-def grade(question: Question, given: str, value: Callable[[str], float]) -> Verdict:
-    """The verdict on an option's number, as text, or on a typed number; `value` looks up a figure."""
-    if question.options:
-        option = question.options[int(given)]
-        return Verdict(option.right, option.feedback)
-    typed = read_number(given)
-    if abs(typed - value(question.answer)) <= question.tolerance:
-        return Verdict(True, question.feedback)
-    for wrong in question.wrong:
-        if abs(typed - value(wrong.figure)) <= question.tolerance:
-            return Verdict(False, wrong.feedback)
-    return Verdict(False, question.other)
+def as_choice(asked: Asked, seed: str) -> Asked:
+    """A question for a number as one with options: the right number among those of known mistakes."""
+    right = Option(asked.exact, asked.feedback, right=True)
+    slips = [
+        Option(f"{number(s.value)} {asked.unit}".rstrip(), s.feedback, misconception=s.misconception)
+        for s in asked.wrong
+    ]
+    options = [right, *slips]
+    random.Random(f"{seed}/options").shuffle(options)
+    return Asked("choose-one", asked.question, tuple(options), solution=asked.solution, link=asked.link)
 
 
-def read_number(typed: str) -> float:
-    """A number as people type it: 0.5, 0,5, −2, 1 000, 7/4. InputError where it is none."""
-    plain = _SPACES.sub("", typed).replace("−", "-").replace("–", "-").replace("⁄", "/").replace(",", ".")
+def grade(asked: Asked, given: str) -> Verdict:
+    """The verdict on an answer of any kind but a ring's; InputError where it is malformed."""
+    if asked.kind == "number":
+        return _grade_number(asked, read_number(given, asked.unit))
+    if asked.kind == "choose-one":
+        option = asked.options[_index(given, len(asked.options))]
+        return Verdict(option.right, option.feedback, option.misconception)
+    if asked.kind == "choose-several":
+        return _grade_several(asked, set(_indices(given, len(asked.options))))
+    if asked.kind == "order":
+        return _grade_order(asked, _indices(given, len(asked.options)))
+    if not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", given):
+        raise InputError("answer", "must name a cell by rank and chunk", given)
+    named = next((option for option in asked.options if option.text == given), None)
+    if named is None:
+        return Verdict(False, asked.other)
+    return Verdict(named.right, named.feedback, named.misconception)
+
+
+def _grade_number(asked: Asked, typed: float) -> Verdict:
+    def meets(value: float) -> bool:
+        return abs(typed - value) <= asked.tolerance + EDGE * max(abs(value), abs(typed))
+
+    if meets(asked.answer):
+        return Verdict(True, asked.feedback)
+    for slip in asked.wrong:
+        if meets(slip.value):
+            return Verdict(False, slip.feedback, slip.misconception)
+    return Verdict(False, asked.other)
+
+
+def _grade_several(asked: Asked, chosen: set[int]) -> Verdict:
+    right = {i for i, option in enumerate(asked.options) if option.right}
+    if chosen == right:
+        return Verdict(True, asked.feedback or " ".join(o.feedback for o in asked.right_options))
+    off = [i for i in range(len(asked.options)) if i in chosen - right] or sorted(right - chosen)
+    option = asked.options[off[0]]  # one thing at a time: first what is wrongly there, then what is missing
+    begin = "You chose" if off[0] in chosen else "You left out"
+    return Verdict(False, f"{begin} “{option.text}”. {option.feedback}", option.misconception)
+
+
+def _grade_order(asked: Asked, order: list[int]) -> Verdict:
+    if sorted(order) != list(range(len(asked.options))):
+        raise InputError("answer", "must put every step at one place", order)
+    if order == sorted(order):
+        return Verdict(True, asked.feedback)
+    first = next(i for i, step in enumerate(order) if step != i)
+    option = asked.options[first]
+    said = f"Place {first + 1} is not “{asked.options[order[first]].text}”. {option.feedback}"
+    return Verdict(False, said, asked.options[order[first]].misconception)
+
+
+def _index(given: str, count: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,2}", given) or int(given) >= count:
+        raise InputError("answer", f"must be an option from 0 to {count - 1}", given)
+    return int(given)
+
+
+def _indices(given: str, count: int) -> list[int]:
+    return [_index(part, count) for part in given.split(",")] if given else []
+
+
+_PREFIX = {"": 1.0, "k": 1e3, "m": 1e-3, "µ": 1e-6, "u": 1e-6, "n": 1e-9, "M": 1e6, "G": 1e9, "T": 1e12}
+# What may stand behind a number, by the unit that is asked for: its factor to the base unit.
+_TIMES = {f"{p}s": _PREFIX[p] for p in ("", "m", "µ", "u", "n")} | {"min": 60.0, "h": 3600.0}
+_SIZES = {f"{p}B": _PREFIX[p] for p in ("", "k", "M", "G", "T")} | {
+    "KB": 1e3, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30,
+}  # fmt: skip
+_RATES = {f"{unit}/s": factor for unit, factor in _SIZES.items()}
+_SPACES = re.compile(r"[\s'’_]")  # plain, thin, narrow and hair spaces, and Swiss apostrophes
+_DIGITS = r"(?:[0-9]+(?:[.,][0-9]*)*|[.,][0-9]+)"
+_WRITTEN = re.compile(rf"[+-]?{_DIGITS}(?:e[+-]?[0-9]{{1,3}})?", re.IGNORECASE)
+_POWER = re.compile(r"(?:[x×·*]10(?:\^|\*\*)?)([+-]?[0-9]{1,3})$")
+_VULGAR = re.compile(r"^([+-]?)([0-9]*)([¼½¾⅐-⅞])$")
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+RULE = "must be a number, such as 0.5, −2, 7/4 or 3e6"
+
+
+def read_number(typed: str, unit: str = "") -> float:
+    """A number as people type it, in `unit`: 0.5, 0,5, −2, 1 000, 7/4, 3e6, 2·10⁶, 1½, 250 ms where s is asked.
+
+    InputError where it is none, where a comma may be of thousands as well as of decimals, and where a unit
+    is another kind of thing than what is asked for.
+    """
+    if len(typed) > LONGEST_ANSWER:
+        raise InputError("answer", RULE, typed)
+    plain = _SPACES.sub("", typed).translate(_RAISED)
+    plain = plain.replace("−", "-").replace("–", "-").replace("⁄", "/").replace("μ", "µ")
+    plain, factor = _without_unit(plain, unit, typed)
+    plain = _POWER.sub(r"e\1", plain)
+    if mixed := _VULGAR.match(plain):
+        sign, whole, part = mixed.groups()
+        value = float(int(whole or 0) + unicodedata.numeric(part))
+        return (-value if sign == "-" else value) * factor
     parts = plain.split("/")
-    rule = "must be a number, such as 0.5, −2 or 7/4"
-    if len(typed) > LONGEST_ANSWER or len(parts) > 2 or not all(map(_WRITTEN.fullmatch, parts)):
-        raise InputError("answer", rule, typed)
-    numbers = [float(part) for part in parts]
+    if len(parts) > 2 or not all(map(_WRITTEN.fullmatch, parts)):
+        raise InputError("answer", RULE, typed)
+    numbers = [_plain_number(part, typed) for part in parts]
     if len(numbers) == 2 and numbers[1] == 0:
         raise InputError("answer", "must not divide by zero", typed)
-    value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
+    value = (numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]) * factor
     if abs(value) == float("inf"):
-        raise InputError("answer", rule, shown(typed))
+        raise InputError("answer", RULE, shown(typed))
     return value
+
+
+def _without_unit(plain: str, unit: str, typed: str) -> tuple[str, float]:
+    """The number without the unit behind it, and the factor from that unit to `unit`."""
+    found = re.search(r"(?<=[0-9.,¼½¾⅐-⅞])([^\W\d_][\w/]*|%)$", plain.replace("°", ""))
+    if found is None or re.search(r"[0-9.,]e[+-]?[0-9]+$", plain, re.IGNORECASE):
+        return plain, 1.0
+    behind = found[1]
+    rest = plain[: -len(behind)]
+    if behind == _SPACES.sub("", unit):
+        return rest, 1.0
+    for known in (_TIMES, _SIZES, _RATES):
+        if unit in known and behind in known:
+            return rest, known[behind] / known[unit]
+    if behind in ("x", "×") or (unit.endswith("s") and behind == unit[:-1]):  # times, and a singular
+        return rest, 1.0
+    rule = f"must be in {unit}" if unit else "must be a number without a unit"
+    raise InputError("answer", rule, typed)
+
+
+def _plain_number(text: str, typed: str) -> float:
+    """A number whose commas and points are told apart: of thousands, or of decimals."""
+    commas, points = text.count(","), text.count(".")
+    if commas and points:
+        last = "," if text.rindex(",") > text.rindex(".") else "."
+        other = "." if last == "," else ","
+        if text.count(last) > 1 or not _grouped(text.split(last)[0], other):
+            raise InputError("answer", RULE, typed)
+        text = text.replace(other, "").replace(",", ".")
+    elif commas > 1 or points > 1:
+        mark = "," if commas else "."
+        if not _grouped(text, mark):
+            raise InputError("answer", RULE, typed)
+        text = text.replace(mark, "")
+    elif re.fullmatch(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}", text):
+        whole, _, rest = text.partition(",")
+        raise InputError(
+            "answer", f"could be {whole}.{rest} or {whole}{rest}: write it without a comma", typed
+        )
+    return float(text.replace(",", "."))
+
+
+def _grouped(text: str, mark: str) -> bool:
+    """Whether `mark` parts a number into thousands."""
+    return re.fullmatch(rf"[+-]?[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+", text) is not None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsim.checks import InputError, choice
 from dpsim.figures import Figure, figure
 from dpsim.forms import PARTS, from_dict, preset, preset_names, to_dict
+from dpsim.prose import filled, literal
+from dpsim.questions import Asked
 from dpsim.scenario import Scenario, check_app_bounds
 
 
@@ -34,12 +36,30 @@ class Setting:
             raise InputError("figure", "must name a scenario behind its @", reference)
         return figure(self.named(where), name)
 
-    def value(self, reference: str) -> float:
-        """The value of a figure that is one number."""
-        value = self.figure(reference).value
-        if value is None:
-            raise InputError("figure", "must be one number", f"{reference}: {self.figure(reference).text}")
-        return value
+    def number(self, reference: str) -> Figure:
+        """The figure, if it is one number."""
+        found = self.figure(reference)
+        if found.value is None:
+            raise InputError("figure", "must be one number", f"{reference}: {found.text}")
+        return found
+
+    def shown(self, text: str) -> str:
+        """A lesson's Markdown with its figures in place."""
+        return filled(text, lambda reference: self.figure(reference).text, literal)
+
+    def asked(self, asked: Asked) -> Asked:
+        """A question with its figures in place."""
+        options = [
+            replace(o, text=self.shown(o.text), feedback=self.shown(o.feedback)) for o in asked.options
+        ]
+        return replace(
+            asked,
+            question=self.shown(asked.question),
+            options=tuple(options),
+            wrong=tuple(replace(slip, feedback=self.shown(slip.feedback)) for slip in asked.wrong),
+            feedback=self.shown(asked.feedback),
+            other=self.shown(asked.other),
+        )
 
 
 def scenario_on(base: Scenario | None, written: Any) -> Scenario:

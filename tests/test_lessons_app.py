@@ -14,7 +14,6 @@ from dpsim.directives import Exercise, Predict, Stage
 from dpsim.forms import preset, to_query
 from dpsim.lessons import Lesson, Screen, lessons
 from dpsim.questions import Question
-from dpsim.ui.lesson_questions import shown
 from dpsim.ui.picture import picture
 
 OWN = {slug: lesson for slug, lesson in lessons().items() if isinstance(lesson, Lesson)}

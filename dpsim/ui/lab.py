@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from dpsim.forms import preset, preset_names, to_toml
+from dpsim.prose import literal
 from dpsim.trace import Trace
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
@@ -19,7 +20,6 @@ from dpsim.ui.live_state import Measured, measured
 from dpsim.ui.opening import open_button
 from dpsim.ui.picture import play
 from dpsim.ui.stage.payload import ghost_of
-from dpsim.ui.text import literal
 
 MOST_LINK = 2000
 

@@ -19,13 +19,13 @@ from dpsim.edits import (
     with_world_size,
 )
 from dpsim.parts import MAX_LENGTH, MAX_SEQUENCES, MODELS, SHARDS
+from dpsim.prose import literal
 from dpsim.reduction import NAMES, reduction
 from dpsim.scenario import APP_RANKS, APP_STEPS, COLLECTIVES, OPTIMIZERS, SCHEMES, Scenario
 from dpsim.typed import numbers, table, wholes, written, written_table
 from dpsim.ui.lab_state import STAGE, lab
 from dpsim.ui.lab_widgets import amount, line, meaning, select, set_to, switch
 from dpsim.ui.live_state import is_live
-from dpsim.ui.text import literal
 from dpsim.ui.token_editor import token_editor
 
 SHARD_NAMES = {

@@ -8,10 +8,11 @@ import streamlit as st
 from dpsim.comparison import Comparison, Outcome, drift, whole_loss
 from dpsim.hiding import hidden_faults
 from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.prose import literal
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
-from dpsim.ui.text import explained, literal
+from dpsim.ui.text import explained
 from dpsim.wording import duration, number, size, vector
 
 MOST_RANKS = 8  # ranks whose weights and waits stand one by one

@@ -9,9 +9,9 @@ import streamlit as st
 
 from dpsim.edits import changed
 from dpsim.glossary import glossary
+from dpsim.prose import literal
 from dpsim.scenario import Scenario
 from dpsim.ui.lab_state import Edit, lab
-from dpsim.ui.text import literal
 
 
 def meaning(term: str) -> str:

@@ -8,15 +8,16 @@ from dpsim.directives import Chart, Code, Compare, Exercise, Predict, Stage
 from dpsim.figures import figure
 from dpsim.forms import to_query
 from dpsim.lessons import Prose, Screen
+from dpsim.prose import literal
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.setting import Setting
 from dpsim.ui.frame import present_button, presenting, rests_on
-from dpsim.ui.lesson_questions import exercise, predict, shown
+from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
 from dpsim.ui.picture import picture, play
-from dpsim.ui.text import explained, literal
+from dpsim.ui.text import explained
 
 # On a card, where the other cards say what it is not.
 SHORT = {
@@ -48,7 +49,7 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
 def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) -> None:
     """A block that asks nothing."""
     if isinstance(block, Prose):
-        st.markdown(explained(shown(block.text, setting)), unsafe_allow_html=True)
+        st.markdown(explained(setting.shown(block.text)), unsafe_allow_html=True)
         return
     if isinstance(block, Compare):
         _compare(block)
@@ -63,7 +64,7 @@ def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) 
 
 def _caption(text: str, setting: Setting) -> None:
     if text:
-        st.markdown(f"*{shown(text, setting)}*")
+        st.markdown(f"*{setting.shown(text)}*")
 
 
 def _stage(block: Stage, place: str, setting: Setting, asked: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsim.ui.text import literal
+from dpsim.prose import literal
 
 # Streamlit draws the heading, since a component is there only once its code has been fetched.
 JS = """

@@ -10,12 +10,12 @@ from dpsim.checks import InputError
 from dpsim.directives import Chart, Compare, Predict, Stage
 from dpsim.forms import to_query
 from dpsim.lessons import Lesson, Screen, lessons
+from dpsim.prose import literal
 from dpsim.scenario import Scenario
+from dpsim.ui.answers import answers
 from dpsim.ui.frame import frame
 from dpsim.ui.lesson_blocks import TEXT_WIDTH, draw, present
-from dpsim.ui.lesson_questions import answers, shown
 from dpsim.ui.lesson_top import top
-from dpsim.ui.text import literal
 from dpsim.wording import plural
 
 # Streamlit's colours of code are too faint.
@@ -77,8 +77,8 @@ def _card(lesson: Lesson) -> None:
         plural(len(asked), "question"),
     ]
     st.caption(" · ".join([*facts, f"{done} answered"] if done else facts))
-    st.markdown(shown(lesson.summary, lesson.setting))
-    goals = "\n".join(f"- {shown(text, lesson.setting)}" for text in lesson.objectives.values())
+    st.markdown(lesson.setting.shown(lesson.summary))
+    goals = "\n".join(f"- {lesson.setting.shown(text)}" for text in lesson.objectives.values())
     st.markdown(f"Afterwards you can\n\n{goals}")
     st.button(
         f"Open *{literal(lesson.title)}*",

@@ -18,13 +18,13 @@ from dpsim.live.devices import Machine, choose
 from dpsim.live.job import MODES, check_runs_live
 from dpsim.live.launch import look, switched_off
 from dpsim.live.together import run_together
+from dpsim.prose import literal
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 from dpsim.ui.background import Say
 from dpsim.ui.frame import visit
 from dpsim.ui.live_state import HERE, LIVE, SIMULATED, Measured, Refusal, is_live, live_state, machines
 from dpsim.ui.picture import check_shown
-from dpsim.ui.text import literal
 from dpsim.wording import listed
 
 # A pass of the tiny model took 0.1 to 0.2 ms where this was written; repeated so often, it takes a few.

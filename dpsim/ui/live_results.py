@@ -13,13 +13,13 @@ from dpsim.comparison import Comparison
 from dpsim.differences import Difference, differences
 from dpsim.hardware import at_real_size, load, names, predicted
 from dpsim.metrics import step_metrics
+from dpsim.prose import literal
 from dpsim.reduction import NAMES
 from dpsim.simulate import simulate
 from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Floats, Trace
 from dpsim.ui.lab_results import NONE, gradients_table, table
 from dpsim.ui.live import MODE_NAMES, press_calibrate
 from dpsim.ui.live_state import HERE, Measured, live_state
-from dpsim.ui.text import literal
 from dpsim.wording import duration, number, size, vector
 
 # As on the stage's timeline: a kind of event is a shade of the ink, since colour means a rank.

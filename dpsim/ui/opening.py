@@ -9,13 +9,13 @@ import streamlit as st
 from dpsim.checks import InputError
 from dpsim.forms import from_toml, to_query
 from dpsim.metrics import step_metrics
+from dpsim.prose import literal
 from dpsim.replay import check_replayable
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 from dpsim.trace_files import from_json
 from dpsim.ui.lab_state import Shown, lab
 from dpsim.ui.picture import check_shown, picture, picture_of
-from dpsim.ui.text import literal
 
 MOST_MEGABYTES = 5
 MOST_TOML = 100_000

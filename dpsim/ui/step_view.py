@@ -9,13 +9,13 @@ import streamlit as st
 from dpsim.checks import InputError, choice, whole
 from dpsim.edits import with_world_size
 from dpsim.forms import from_query, preset, preset_names, to_query
+from dpsim.prose import literal
 from dpsim.scenario import APP_RANKS, Scenario
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting, rests_on
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
 from dpsim.ui.picture import check_shown, picture, play
-from dpsim.ui.text import literal
 
 LEAST = {"name": "x", "batch.sequences": "1"}  # a scenario needs a name and a batch
 OPENING = "first-screen"

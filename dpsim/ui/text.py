@@ -1,4 +1,4 @@
-"""Text for Streamlit's Markdown: what someone typed is shown literally."""
+"""Text for Streamlit's Markdown: terms explained in place, beats as a list."""
 
 from __future__ import annotations
 
@@ -7,23 +7,8 @@ from html import escape
 
 from dpsim.beats import Beat
 from dpsim.glossary import terms_in
+from dpsim.prose import literal
 from dpsim.wording import duration
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:^=<>&])")
-
-
-# What Markdown makes links and typography of whatever is escaped; an unseen word joiner keeps it apart.
-_JOINED = re.compile(
-    r"(?<=:)(?=\S)|(?<=www)(?=\.)|(?<=@)|(?<=-)(?=[->])|(?<=<)(?=-)|(?<=[<>~])(?==)", re.IGNORECASE
-)
-
-
-def literal(text: str) -> str:
-    """`text` so that Markdown shows it as it is: no emphasis, formula, link, emoji or HTML."""
-    apart = _JOINED.sub("\u2060", " ".join(text.split()))
-    escaped = _SPECIAL.sub(r"\\\1", apart)
-    return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
-
 
 # What a term must not be marked in: fenced and inline code, formulas, links, headings.
 _KEPT = re.compile(

@@ -9,9 +9,9 @@ import streamlit as st
 
 from dpsim.batch import global_batch
 from dpsim.edits import with_marks
+from dpsim.prose import literal
 from dpsim.scenario import MASKED, Scenario
 from dpsim.ui.lab_state import Lab, heard
-from dpsim.ui.text import literal
 
 HERE = Path(__file__).parent
 MOST_SEQUENCES, MOST_LENGTH = 16, 24  # above, counts are typed
