@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary"),
-    ("parts", "typed", "prose", "questions", "fit"),
-    ("scenario",),
+    ("parts", "typed", "typed_number", "prose", "fit"),
+    ("scenario", "questions"),
     ("forms",),
     ("batch",),
     ("model", "edits"),
