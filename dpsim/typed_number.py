@@ -1,4 +1,4 @@
-"""A number as people type it: decimal commas, real minus signs, thousands, fractions, powers of ten, units."""
+"""One number as people type it: decimal commas, minus signs, thousands, fractions, powers of ten, units."""
 
 from __future__ import annotations
 
