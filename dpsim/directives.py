@@ -14,7 +14,9 @@ from dpsim.app import folder
 from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
+from dpsim.exercises import items
 from dpsim.figures import Figure, run
+from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
 from dpsim.questions import Asked, Option, Question, Slip
 from dpsim.scenario import SCHEMES, Scenario
@@ -53,6 +55,19 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Practice:
+    """An exercise of the bank, by its name: variants without end, the first of which is the same for all."""
+
+    item: str
+    objective: str
+
+    @property
+    def id(self) -> str:
+        """Its name on the screen."""
+        return self.item.lower()
+
+
+@dataclass(frozen=True)
 class Compare:
     """Ways of reducing side by side, with what a token weighs under them unless `weights` is false."""
 
@@ -82,7 +97,7 @@ class Code:
     caption: str
 
 
-Directive = Stage | Predict | Exercise | Compare | Chart | Code
+Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Code
 
 
 class Keys:
@@ -147,8 +162,7 @@ class Keys:
 
     def misconception(self) -> str:
         """The id of the misconception that a wrong answer shows, or nothing."""
-        found = self.take("misconception", "")
-        return one_line(f"{self.where}.misconception", found, 10) if found else ""
+        return self.one_of("misconception", ("", *misconceptions()), "")
 
     def tables(self, key: str) -> list[Keys]:
         """The tables of a list of tables; none where it is absent."""
@@ -208,7 +222,9 @@ def _predict(keys: Keys) -> Predict:
     return Predict(_question(keys), keys.text("after", ""))
 
 
-def _exercise(keys: Keys) -> Exercise:
+def _exercise(keys: Keys) -> Exercise | Practice:
+    if "item" in keys.left:
+        return Practice(keys.one_of("item", tuple(items())), keys.slug("objective"))
     return Exercise(_question(keys))
 
 

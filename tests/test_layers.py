@@ -35,6 +35,7 @@ LAYERS = (
     ("beats",),
     ("directives",),
     ("lessons",),
+    ("coverage",),
     ("content_check", "live"),
     ("commands",),
     ("cli",),

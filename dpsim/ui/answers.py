@@ -13,6 +13,6 @@ def answers() -> dict[str, str]:
     return kept
 
 
-def give(place: str, given: str, verdict: Verdict) -> None:
-    """Keep an answer and what it was worth."""
+def give(place: str, given: str, verdict: Verdict, kind: str, item: str, seed: str) -> None:
+    """Keep an answer and what it was worth; `item` and `seed` say which variant was asked, of which kind."""
     answers()[place] = given

@@ -47,6 +47,7 @@ def navigation() -> StreamlitPage:
         st.Page("pages/step.py", title="One step", default=True),
         st.Page("pages/lab.py", title="Lab", url_path="lab"),
         st.Page("pages/lesson.py", title="Lessons", url_path="lesson"),
+        st.Page("pages/practice.py", title="Practice", url_path="practice"),
     ]
     page = st.navigation(pages, position="top")
     if st.session_state.get("page") != page.url_path:
