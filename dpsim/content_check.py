@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 from dpsim.beats import beats
 from dpsim.checks import InputError
 from dpsim.comparison import compare
-from dpsim.directives import Exercise, Practice, Predict, Stage
 from dpsim.coverage import wrong_coverage
+from dpsim.directives import Exercise, Practice, Predict, Stage
 from dpsim.exercises import items, variant
 from dpsim.forms import from_query, preset, preset_names
 from dpsim.glossary import terms_in
@@ -79,7 +79,9 @@ def _wrong_lessons() -> list[str]:
 
 def _wrong_in(lesson: Lesson, found: Mapping[str, Lesson | InputError]) -> list[str]:
     file = f"{lesson.slug}.md"
-    wrong = [f"{file}: {where}: {said}" for where, text in texts(lesson) for said in _wrong_links(text, found)]
+    wrong = [
+        f"{file}: {where}: {said}" for where, text in texts(lesson) for said in _wrong_links(text, found)
+    ]
     wrong += [
         f"{file}: {where}: must compute its numbers as {{{{figure}}}}, got {typed!r} in {text[:40]!r}"
         for where, text in texts(lesson)
@@ -93,7 +95,9 @@ def _wrong_in(lesson: Lesson, found: Mapping[str, Lesson | InputError]) -> list[
             wrong.append(f"{file}: objective {name} has no item of the bank")
     read = "\n".join(text for _, text in texts(lesson))
     told = {term.name for _, _, term in terms_in(read)}
-    wrong += [f"{file}: terms: {term} does not stand in the text" for term in lesson.terms if term not in told]
+    wrong += [
+        f"{file}: terms: {term} does not stand in the text" for term in lesson.terms if term not in told
+    ]
     needed = minutes_needed(lesson)
     if abs(lesson.minutes - needed) > MINUTES_OFF:
         wrong.append(f"{file}: minutes must be about {needed:.1f}, got {lesson.minutes}")

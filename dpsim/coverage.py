@@ -44,5 +44,7 @@ def wrong_rows(readme: str, where: dict[str, list[Lesson]]) -> Iterator[str]:
             continue
         named = [f"*{lesson.title}*" for lesson in by] or [ELSEWHERE.get(statement, "")]
         yield from (
-            f"README.md: the row of {statement} must name {name}" for name in named if name not in rows[statement]
+            f"README.md: the row of {statement} must name {name}"
+            for name in named
+            if name not in rows[statement]
         )

@@ -15,7 +15,18 @@ from pathlib import Path
 
 from dpsim.app import PACKAGE
 from dpsim.checks import InputError, choice, number, read_text, sequence, toml, whole
-from dpsim.directives import NAME, Directive, Exercise, Keys, Practice, Predict, Stage, check_text, directive, placed
+from dpsim.directives import (
+    NAME,
+    Directive,
+    Exercise,
+    Keys,
+    Practice,
+    Predict,
+    Stage,
+    check_text,
+    directive,
+    placed,
+)
 from dpsim.glossary import glossary
 from dpsim.prose import FIGURE
 from dpsim.questions import Question

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-
-import re
 
 import pytest
 from test_lessons import CHOOSE, HEADER, PRACTICE, PREDICT
@@ -16,7 +15,10 @@ from dpsim.content_check import check, minutes_needed, texts
 from dpsim.coverage import covering, wrong_rows
 from dpsim.lessons import Lesson, lessons, read_lesson
 
-TEXT = "Words and words, [more](/lesson?lesson=one-step&screen=the-moves-of-a-step) of them. " + "Words and words. " * 55
+TEXT = (
+    "Words and words, [more](/lesson?lesson=one-step&screen=the-moves-of-a-step) of them. "
+    + "Words and words. " * 55
+)
 GOOD = HEADER + "## First\n\n" + TEXT + "\n\n" + PREDICT + "\n" + CHOOSE + "\n" + PRACTICE
 
 
@@ -72,12 +74,20 @@ MISTAKES = [
     ('feedback = "Yes"', 'feedback = "Yes, 12"', "small.md: guess: must compute its numbers"),
     ('sums = "Add up"', 'sums = "Add up"\nmore = "Nothing"', "small.md: objective more has no question"),
     (PRACTICE, "", "small.md: objective sums has no item of the bank"),
-    ("/lesson?lesson=one-step", "/lesson?lesson=two-steps", "small.md: line 18: must link to a lesson that exists"),
+    (
+        "/lesson?lesson=one-step",
+        "/lesson?lesson=two-steps",
+        "small.md: line 18: must link to a lesson that exists",
+    ),
     ("the-moves-of-a-step", "the-move", "small.md: line 18: must link to a screen that exists"),
     ("/lesson?", "/lessons?", "small.md: line 18: must link to one of /, /lab,"),
     ("minutes = 1", 'minutes = 1\nterms = ["straggler"]', "small.md: terms: straggler does not stand"),
     ('item = "x-C1"', 'item = "x-C0"', "small.md, line 53: exercise.item: must be one of "),
-    ('feedback = "Yes"', 'feedback = "Yes"\nmisconception = "M99"', "small.md, line 20: predict.misconception"),
+    (
+        'feedback = "Yes"',
+        'feedback = "Yes"\nmisconception = "M99"',
+        "small.md, line 20: predict.misconception",
+    ),
     ("minutes = 1", "minutes = 9", "small.md: minutes must be about 1.8, got 9"),
     ("```predict", "```riddle", "small.md, line 20: directive: must be one of "),
 ]

@@ -18,7 +18,9 @@ ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs" / "writing-a-lesson.md").read_text("utf-8")
 (FILE,) = re.findall(r"Save this as `([^`]+)`", GUIDE)
 (LESSON,) = re.findall(r"^~~~~markdown\n(.*?)^~~~~$", GUIDE, re.DOTALL | re.MULTILINE)
-FOLDER, CHECK, START = re.findall(r"^```sh\n(.*?)^```$", re.sub(r"~~~~.*?~~~~", "", GUIDE, flags=re.S), re.S | re.M)
+FOLDER, CHECK, START = re.findall(
+    r"^```sh\n(.*?)^```$", re.sub(r"~~~~.*?~~~~", "", GUIDE, flags=re.S), re.S | re.M
+)
 
 
 @pytest.fixture
@@ -27,7 +29,11 @@ def teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.symlink(ROOT / "dpsim", tmp_path / "dpsim")
     os.symlink(ROOT / "examples", tmp_path / "examples")
     said = subprocess.run(
-        ["bash", "-euc", f"{FOLDER}\nprintf %s \"$DPSIM_LESSONS\""], cwd=tmp_path, capture_output=True, text=True, check=True
+        ["bash", "-euc", f'{FOLDER}\nprintf %s "$DPSIM_LESSONS"'],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     monkeypatch.setenv("DPSIM_LESSONS", str(tmp_path / said.stdout))
     (tmp_path / FILE).write_text(LESSON, "utf-8")

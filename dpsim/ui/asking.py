@@ -18,7 +18,12 @@ def form(asked: Asked, place: str, label: str, icon: str, item: str = "", seed: 
     with st.form(f"{place}:form"):
         FIELDS[asked.kind](asked, place, answers().get(place))
         st.form_submit_button(
-            label, icon=icon, type="primary", key=f"{place}:give", on_click=_give, args=(place, asked, item, seed)
+            label,
+            icon=icon,
+            type="primary",
+            key=f"{place}:give",
+            on_click=_give,
+            args=(place, asked, item, seed),
         )
         if refused:
             st.error(literal(refused))

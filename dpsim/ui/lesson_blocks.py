@@ -16,8 +16,8 @@ from dpsim.ui.frame import present_button, presenting, rests_on
 from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
-from dpsim.ui.practice import drill
 from dpsim.ui.picture import picture, play
+from dpsim.ui.practice import drill
 from dpsim.ui.text import explained
 
 # On a card, where the other cards say what it is not.

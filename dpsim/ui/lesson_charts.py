@@ -92,7 +92,7 @@ def series_drawn(series: Series) -> tuple[go.Figure, str]:
     """How an exercise's answer depends on the one number that matters, with the variant's own point marked."""
     line = {"color": INKS[0], "width": 3}
     drawing = go.Figure(go.Scatter(x=series.x, y=series.y, mode="lines+markers", line=line, showlegend=False))
-    x, y = series.at
+    x, y = series.at, series.y[series.x.index(series.at)]
     mark = {"size": 15, "symbol": "circle-open", "color": INKS[2], "line": {"width": 3}}
     drawing.add_scatter(x=[x], y=[y], mode="markers", marker=mark, name="this exercise")
     drawing.update_xaxes(title_text=series.x_name)

@@ -8,7 +8,7 @@ import secrets
 import streamlit as st
 
 from dpsim.checks import InputError, choice, text
-from dpsim.exercises import Item, items
+from dpsim.exercises import Item, items, topics
 from dpsim.prose import literal
 from dpsim.ui.frame import frame
 from dpsim.ui.lesson_blocks import TEXT_WIDTH
@@ -50,7 +50,7 @@ def _exercise(item: Item, seed: str) -> None:
     with st.container(key="lesson", width=TEXT_WIDTH):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("All exercises", icon=":material/arrow_back:", type="tertiary", on_click=_to_list)
-            st.caption(f"{literal(item.topic)} · {item.id}", width="content")
+            st.caption(f"{literal(topics()[item.topic])} · {item.id}", width="content")
         top(item.title, place)
         answered = practise(item.id, seed, place)
         with st.container(horizontal=True):
@@ -76,13 +76,11 @@ def _list() -> None:
         "Every exercise draws fresh numbers, knows its answer from them, and explains every wrong one. "
         "Nothing is graded here: try as often as you like."
     )
-    topics: dict[str, list[Item]] = {}
-    for item in items().values():
-        topics.setdefault(item.topic, []).append(item)
     columns = st.columns(2, gap="medium")
-    for i, (topic, own) in enumerate(topics.items()):
-        with columns[i % 2].container(border=True, key=f"topic/{i}"):
-            st.subheader(literal(topic), anchor=False)
+    for i, (topic, title) in enumerate(topics().items()):
+        own = [item for item in items().values() if item.topic == topic]
+        with columns[i % 2].container(border=True, key=f"topic/{topic}"):
+            st.subheader(literal(title), anchor=False)
             st.caption(plural(len(own), "exercise"))
             for item in own:
                 st.button(
