@@ -15,10 +15,12 @@ from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
 from dpsim.exercises import items
-from dpsim.figures import Figure, run
+from dpsim.figures import Figure
 from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
+from dpsim.recordings import recording, recordings
 from dpsim.questions import Asked, Option, Question, Slip
+from dpsim.run_figures import run
 from dpsim.scenario import SCHEMES, Scenario
 from dpsim.setting import Setting, scenario_on
 
@@ -27,7 +29,7 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
-CHARTS = ("weight", "error", "loss")
+CHARTS = ("weight", "error", "loss", "time", "step", "buckets")
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,23 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Collectives:
+    """The four algorithms of an all-reduce side by side: rounds, bytes and time of a scenario's gradient."""
+
+    scenario: Scenario
+    caption: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run that was measured somewhere else: its stage, and predicted beside measured."""
+
+    name: str
+    beat: str
+    caption: str
+
+
+@dataclass(frozen=True)
 class Code:
     """A region of a complete file under examples/, and that file."""
 
@@ -97,7 +116,7 @@ class Code:
     caption: str
 
 
-Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Code
+Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Collectives | Recording | Code
 
 
 class Keys:
@@ -292,6 +311,16 @@ def _chart(keys: Keys) -> Chart:
     return Chart(keys.scenario(), show, keys.several_of("ways", ways, WAYS[:2]), keys.text("caption", ""))
 
 
+def _collectives(keys: Keys) -> Collectives:
+    return Collectives(keys.scenario(), keys.text("caption", ""))
+
+
+def _recording(keys: Keys) -> Recording:
+    name = keys.one_of("name", recordings())
+    ids = tuple(beat.id for beat in beats(recording(name)))
+    return Recording(name, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
 def _code(keys: Keys) -> Code:
     name = keys.name("file")
     if not re.fullmatch(r"[a-z0-9_]+\.py", name):
@@ -308,5 +337,7 @@ READERS: dict[str, Callable[[Keys], Directive]] = {
     "exercise": _exercise,
     "compare": _compare,
     "chart": _chart,
+    "collectives": _collectives,
+    "recording": _recording,
     "code": _code,
 }

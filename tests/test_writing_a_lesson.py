@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -26,8 +25,8 @@ FOLDER, CHECK, START = re.findall(
 @pytest.fixture
 def teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a teacher stands who has carried out the steps so far."""
-    os.symlink(ROOT / "dpsim", tmp_path / "dpsim")
-    os.symlink(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / "dpsim").symlink_to(ROOT / "dpsim")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     said = subprocess.run(
         ["bash", "-euc", f'{FOLDER}\nprintf %s "$DPSIM_LESSONS"'],
         cwd=tmp_path,

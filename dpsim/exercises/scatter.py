@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from random import Random
 
 from dpsim.exercises.items import NUMBER, WHOLE, Drawn, Item, numeric, series
@@ -97,7 +98,7 @@ def _r2(draw: Random) -> Drawn:
 
 def _steps(data: int, ranks: int, each: int) -> int:
     """Steps of an epoch when nothing is dropped: both divisions are rounded up."""
-    return -(-(-(-data // ranks)) // each)
+    return ceil(ceil(data / ranks) / each)
 
 
 def _r3(draw: Random) -> Drawn:

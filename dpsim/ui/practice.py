@@ -58,7 +58,8 @@ def _see(asked: Asked) -> None:
     if asked.link:
         query: dict[str, str | list[str]] = dict(parse_qsl(asked.link, keep_blank_values=True))
         st.page_link(
-            "pages/lab.py", label="See exactly this on the stage", icon=":material/play_circle:", query_params=query
+            "pages/lab.py", label="See exactly this on the stage", icon=":material/play_circle:",
+            query_params=query,
         )  # fmt: skip
 
 

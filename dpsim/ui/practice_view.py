@@ -60,8 +60,9 @@ def _exercise(item: Item, seed: str) -> None:
             )  # fmt: skip
             following = _following(item.id)
             st.button(
-                f"Next: {literal(items()[following].title)}", key="following", icon=":material/chevron_right:",
-                icon_position="right", type="tertiary", on_click=_go, args=(following,),
+                f"Next: {literal(items()[following].title)}", key="following",
+                icon=":material/chevron_right:", icon_position="right", type="tertiary", on_click=_go,
+                args=(following,),
             )  # fmt: skip
 
 
