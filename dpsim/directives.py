@@ -18,8 +18,8 @@ from dpsim.exercises import items
 from dpsim.figures import Figure
 from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
-from dpsim.recordings import recording, recordings
 from dpsim.questions import Asked, Option, Question, Slip
+from dpsim.recordings import recording, recordings
 from dpsim.run_figures import run
 from dpsim.scenario import SCHEMES, Scenario
 from dpsim.setting import Setting, scenario_on

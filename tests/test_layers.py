@@ -41,7 +41,7 @@ LAYERS = (
         "app",
         "run_figures",
     ),
-    ("telling", "derivations", "figures_time", "report"),
+    ("telling", "derivations", "figures_time", "recordings", "report"),
     ("figures",),
     ("setting",),
     ("beats",),

@@ -12,11 +12,10 @@ from dpsim.prose import literal
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
-from dpsim.ui.text import explained
+from dpsim.ui.text import NONE, explained, table
 from dpsim.wording import duration, number, size, vector
 
 MOST_RANKS = 8  # ranks whose weights and waits stand one by one
-NONE = "—"
 
 # Colour means a rank and nothing else: the ways of reducing differ by how their lines are drawn.
 LINES = {
@@ -43,12 +42,6 @@ def results(trace: Trace, ways: Comparison, before: tuple[Trace, Comparison] | N
         _time(trace.steps, step_metrics(trace, trace.steps - 1), was)
     with steps:
         _over_steps(trace.scenario, ways)
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown, of cells that are Markdown already."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def gradients_table(ways: Comparison) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsim.directives import Chart, Code, Compare, Exercise, Practice, Predict, Stage
+from dpsim.directives import Chart, Code, Collectives, Compare, Exercise, Practice, Predict, Recording, Stage
 from dpsim.figures import figure
 from dpsim.forms import to_query
 from dpsim.lessons import Prose, Screen
@@ -13,6 +13,7 @@ from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.setting import Setting
 from dpsim.ui.frame import present_button, presenting, rests_on
+from dpsim.ui.lesson_measured import collectives, recorded
 from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
@@ -36,6 +37,9 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
         if isinstance(block, Stage):
             _stage(block, place, setting, asked)
             continue
+        if isinstance(block, Recording):
+            recorded(block, place, setting)
+            continue
         with st.container(width=TEXT_WIDTH):
             if isinstance(block, Predict):
                 if not predict(block, f"{place}/{block.question.id}", setting):
@@ -49,7 +53,7 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
     return True
 
 
-def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) -> None:
+def _shown(block: Prose | Compare | Chart | Collectives | Code, place: str, setting: Setting) -> None:
     """A block that asks nothing."""
     if isinstance(block, Prose):
         st.markdown(explained(setting.shown(block.text)), unsafe_allow_html=True)
@@ -58,6 +62,8 @@ def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) 
         _compare(block)
     elif isinstance(block, Chart):
         _chart(block, place)
+    elif isinstance(block, Collectives):
+        collectives(block)
     else:
         st.code(block.region, language="python", wrap_lines=True)
     _caption(block.caption, setting)
