@@ -29,7 +29,8 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
-CHARTS = ("weight", "error", "loss", "time", "step", "buckets")
+TIMED = ("time", "step", "buckets")  # charts of time, which know no ways of reducing
+CHARTS = ("weight", "error", "loss", *TIMED)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,10 @@ class Compare:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps."""
+    """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps.
+
+    Or of time: all-reduces against the number of ranks, the last step rank by rank, the sizes of buckets.
+    """
 
     scenario: Scenario
     show: str
@@ -307,6 +311,8 @@ def _compare(keys: Keys) -> Compare:
 
 def _chart(keys: Keys) -> Chart:
     show = keys.one_of("show", CHARTS)
+    if show in TIMED:
+        return Chart(keys.scenario(), show, (), keys.text("caption", ""))
     ways = SCHEMES if show == "weight" else (*SCHEMES, "one_device")
     return Chart(keys.scenario(), show, keys.several_of("ways", ways, WAYS[:2]), keys.text("caption", ""))
 
