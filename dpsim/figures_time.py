@@ -117,6 +117,17 @@ TIMES: dict[str, Family] = {
         lambda run: _cost(run, "ring").time_s / max(1, _cost(run, "ring").rounds),
         duration,
     ),
+    "chunk_time": Family(
+        "how long a chunk takes without the latency",
+        (),
+        lambda run: (
+            _gradient_bytes(run) / run.scenario.world_size / run.scenario.network.bandwidth_bytes_per_s
+        ),
+        duration,
+    ),
+    "half_time": Family(
+        "how long one half of a ring takes", (), lambda run: _cost(run, "ring").time_s / 2, duration
+    ),
     "half_rounds": Family(
         "R - 1, the rounds of one half of a ring", (), lambda run: run.scenario.world_size - 1
     ),
@@ -184,14 +195,11 @@ TIMES: dict[str, Family] = {
         lambda run, r: run.metrics.wait_s[r] + run.metrics.exposed_communication_s,
         duration,
     ),
-    "scatter_and_count": Family(
-        "how long scatter and count take on the slowest rank",
+    "other_time": Family(
+        "what of a step is neither computing nor waiting nor exposed: scatter, count, optimizer",
         (),
-        lambda run: (run.metrics.scatter_s + run.metrics.count_s).max(),
+        lambda run: (run.metrics.scatter_s + run.metrics.count_s).max() + run.metrics.optimizer_s,
         duration,
-    ),
-    "optimizer_time": Family(
-        "how long the optimizer step takes", (), lambda run: run.metrics.optimizer_s, duration
     ),
     "slow_chance": Family(
         "how likely a rank is to be slow, an assumption",
