@@ -68,7 +68,7 @@ def _g2(draw: Random) -> Drawn:
                 Slip(
                     rate,
                     f"With {number(rate)} unchanged each step is as long as before, but there are only "
-                    f"a {ranks}th as many of them for the same samples.",
+                    f"1/{ranks} as many of them for the same samples.",
                     "M4",
                 ),
                 Slip(
