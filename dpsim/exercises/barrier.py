@@ -23,15 +23,15 @@ def _b1(draw: Random) -> Drawn:
     )
     return Drawn(
         numeric(
-            f"The ranks compute for {listed(each)} ms. Then comes the all-reduce, which takes {reduce_ms} ms and does "
-            "not overlap. How many milliseconds is a step?",
+            f"The ranks compute for {listed(each)} ms. Then comes the all-reduce, which takes {reduce_ms} ms "
+            "and does not overlap. How many milliseconds is a step?",
             answer,
             "ms",
             (
                 Slip(
                     mean + reduce_ms,
-                    f"{number(mean)} ms is the mean of the ranks. Nobody can finish the sum while one gradient is "
-                    f"still missing, and the last comes after {slowest} ms.",
+                    f"{number(mean)} ms is the mean of the ranks. Nobody can finish the sum while one "
+                    f"gradient is still missing, and the last comes after {slowest} ms.",
                 ),
                 Slip(
                     min(each) + reduce_ms,
@@ -39,8 +39,8 @@ def _b1(draw: Random) -> Drawn:
                 ),
                 Slip(
                     slowest,
-                    f"{slowest} ms is when the last rank has its gradient. The all-reduce of {reduce_ms} ms only "
-                    "starts then, since nothing overlaps.",
+                    f"{slowest} ms is when the last rank has its gradient. The all-reduce of {reduce_ms} ms "
+                    "only starts then, since nothing overlaps.",
                 ),
             ),
             tolerance=max(0.5, near(answer)),
@@ -62,16 +62,16 @@ def _b2(draw: Random) -> Drawn:
     scene = clocked("x-B2", f"One of {ranks} ranks is slower", [0.1] * (ranks - 1) + [0.1 * (1 + more)], None)
     return Drawn(
         numeric(
-            f"One of {ranks} ranks takes {number(100 * more)} % longer for its batch than the others; the all-reduce "
-            "takes hardly any time. Which fraction of its throughput does the whole job keep? Give a number "
-            "between zero and one.",
+            f"One of {ranks} ranks takes {number(100 * more)} % longer for its batch than the others; the "
+            "all-reduce takes hardly any time. Which fraction of its throughput does the whole job keep? "
+            "Give a number between zero and one.",
             answer,
             "",
             (
                 Slip(
                     1 - more / ranks,
-                    f"That spreads the loss over {ranks} ranks, as if the others went on. They stand at the barrier "
-                    "until the slow one comes, in every step.",
+                    f"That spreads the loss over {ranks} ranks, as if the others went on. They stand at the "
+                    "barrier until the slow one comes, in every step.",
                 ),
                 Slip(
                     1 - more,
@@ -80,7 +80,8 @@ def _b2(draw: Random) -> Drawn:
                 ),
                 Slip(
                     1 / (1 + more * ranks),
-                    f"That adds up the delay for all {ranks} ranks. They wait at the same time, for the one rank.",
+                    f"That adds up the delay for all {ranks} ranks. They wait at the same time, for the one "
+                    "rank.",
                 ),
             ),
             tolerance=0.005,
@@ -89,7 +90,8 @@ def _b2(draw: Random) -> Drawn:
             solution=(
                 f"All wait for the slow rank, so a step takes $1 + s = {number(1 + more)}$ times as long.",
                 "It brings as many samples as before.",
-                rf"$\frac{{1}}{{1 + s}} = 1/{number(1 + more)} = {number(answer)}$, whatever the number of ranks.",
+                rf"$\frac{{1}}{{1 + s}} = 1/{number(1 + more)} = {number(answer)}$, whatever the number of "
+                "ranks.",
             ),
             link=link(scene, "barrier"),
         )
@@ -102,15 +104,16 @@ def _b3(draw: Random) -> Drawn:
     above = f", and {number(ranks * chance)} is no probability at all" if ranks * chance > 1 else ""
     return Drawn(
         numeric(
-            f"In each step every one of {ranks} ranks is slow with probability {number(chance)}, independently of the "
-            "others. With which probability is the step slow? Give a number between zero and one.",
+            f"In each step every one of {ranks} ranks is slow with probability {number(chance)}, "
+            "independently of the others. With which probability is the step slow? Give a number between "
+            "zero and one.",
             answer,
             "",
             (
                 Slip(
                     chance,
-                    f"{number(chance)} is the probability for one rank. The step is slow as soon as any of the "
-                    f"{ranks} is.",
+                    f"{number(chance)} is the probability for one rank. The step is slow as soon as any of "
+                    f"the {ranks} is.",
                 ),
                 Slip(
                     ranks * chance,
@@ -118,7 +121,8 @@ def _b3(draw: Random) -> Drawn:
                 ),
                 Slip(
                     chance**ranks,
-                    f"That is the probability that all {ranks} ranks are slow at the same time. One is enough.",
+                    f"That is the probability that all {ranks} ranks are slow at the same time. One is "
+                    "enough.",
                 ),
             ),
             tolerance=0.005,
@@ -147,35 +151,38 @@ def _b4(draw: Random) -> Drawn:
     fewest = min(batches)
     return Drawn(
         numeric(
-            f"By a mistake the ranks hold {listed([k * each for k in batches])} samples, and each loads {each} of its "
-            "own in every step, without join. How many steps does the job complete?",
+            f"By a mistake the ranks hold {listed([k * each for k in batches])} samples, and each loads "
+            f"{each} of its own in every step, without join. How many steps does the job complete?",
             fewest,
             "steps",
             (
                 Slip(
                     max(batches),
-                    f"{max(batches)} is what the rank with most data has batches for. In step {fewest + 1} it waits "
-                    "for an all-reduce that a rank without data never enters.",
+                    f"{max(batches)} is what the rank with most data has batches for. In step {fewest + 1} "
+                    "it waits for an all-reduce that a rank without data never enters.",
                     "M12",
                 ),
                 Slip(
                     sum(batches) / ranks,
-                    f"{number(sum(batches) / ranks)} is the mean. Batches do not pass from one rank to another: who "
-                    "has run out has run out.",
+                    f"{number(sum(batches) / ranks)} is the mean. Batches do not pass from one rank to "
+                    "another: who has run out has run out.",
                 ),
                 Slip(
                     sum(batches),
-                    f"{sum(batches)} counts the batches of all ranks. Each step uses one from every rank at the "
-                    "same time.",
+                    f"{sum(batches)} counts the batches of all ranks. Each step uses one from every rank at "
+                    "the same time.",
                 ),
             ),
             tolerance=WHOLE,
-            feedback=f"The rank with {fewest * each} samples has no further batch, and no step goes on without it.",
+            feedback=f"The rank with {fewest * each} samples has no further batch, and no step goes on "
+            "without it.",
             other="How many batches does each rank have? A step needs one from every rank.",
             solution=(
                 f"The ranks have {listed(batches)} batches of {each}.",
-                f"A step needs a gradient from every rank, so it takes the fewest: $\\min_r k_r = {fewest}$ steps.",
-                "The others then hang in their next all-reduce until a timeout. `join` or `drop_last` avoids it.",
+                f"A step needs a gradient from every rank, so it takes the fewest: $\\min_r k_r = {fewest}$ "
+                "steps.",
+                "The others then hang in their next all-reduce until a timeout. `join` or `drop_last` avoids "
+                "it.",
             ),
         ),
         series("Batches on each rank", "rank", "batches", range(ranks), lambda r: batches[int(r)],

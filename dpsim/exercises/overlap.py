@@ -20,21 +20,21 @@ def _o1(draw: Random) -> Drawn:
     slips = [
         Slip(
             forward + backward + reduce_ms,
-            f"That lets the all-reduce start only after backward. Overlapped, its {reduce_ms} ms run at the same "
-            f"time as the {backward} ms of backward.",
+            f"That lets the all-reduce start only after backward. Overlapped, its {reduce_ms} ms run at the "
+            f"same time as the {backward} ms of backward.",
         ),
         Slip(
             backward + max(forward, reduce_ms),
-            "That overlaps it with forward. The gradients only exist during backward, so only backward can hide "
-            "their travel.",
+            "That overlaps it with forward. The gradients only exist during backward, so only backward can "
+            "hide their travel.",
         ),
     ]
     if not hidden:
         slips.append(
             Slip(
                 forward + backward,
-                f"Backward can hide {backward} ms of the all-reduce, not all {reduce_ms} ms of it. What is longer "
-                "stays exposed.",
+                f"Backward can hide {backward} ms of the all-reduce, not all {reduce_ms} ms of it. What is "
+                "longer stays exposed.",
                 "M17",
             )
         )
@@ -45,21 +45,22 @@ def _o1(draw: Random) -> Drawn:
     )
     return Drawn(
         numeric(
-            f"Forward takes {forward} ms, backward {backward} ms, the all-reduce {reduce_ms} ms. It overlaps backward "
-            "perfectly: the first gradients start to travel at once. How many milliseconds does a step take, without "
-            "the optimizer?",
+            f"Forward takes {forward} ms, backward {backward} ms, the all-reduce {reduce_ms} ms. It overlaps "
+            "backward perfectly: the first gradients start to travel at once. How many milliseconds does a "
+            "step take, without the optimizer?",
             answer,
             "ms",
             slips,
             tolerance=max(0.5, near(answer)),
             feedback=left,
-            other="What can run at the same time as the all-reduce? Of two things side by side the longer one counts.",
+            other="What can run at the same time as the all-reduce? Of two things side by side the longer "
+            "one counts.",
             solution=(
                 f"Forward comes first, alone: {forward} ms.",
-                f"Backward and all-reduce run side by side; the longer one counts: $\\max({backward}, {reduce_ms}) = "
-                f"{max(backward, reduce_ms)}$ ms.",
-                rf"$f + \max(b, a) = {forward} + {max(backward, reduce_ms)} = {answer}$ ms. Really a little more: the "
-                "last bucket can only travel once backward has ended.",
+                f"Backward and all-reduce run side by side; the longer one counts: $\\max({backward}, "
+                f"{reduce_ms}) = {max(backward, reduce_ms)}$ ms.",
+                rf"$f + \max(b, a) = {forward} + {max(backward, reduce_ms)} = {answer}$ ms. Really a little "
+                "more: the last bucket can only travel once backward has ended.",
             ),
         ),
         series(
@@ -79,16 +80,16 @@ def _o2(draw: Random) -> Drawn:
     answer = -(-count // fill)
     return Drawn(
         numeric(
-            f"A model has {count} equal tensors of {number(each)} fp32 parameters each. DistributedDataParallel packs "
-            f"them into buckets of {CAP_MIB} MiB; leave its smaller first bucket out of account. How many buckets "
-            "are there?",
+            f"A model has {count} equal tensors of {number(each)} fp32 parameters each. "
+            f"DistributedDataParallel packs them into buckets of {CAP_MIB} MiB; leave its smaller first "
+            "bucket out of account. How many buckets are there?",
             answer,
             "buckets",
             (
                 Slip(
                     count,
-                    f"That is an all-reduce for every tensor, {count} times its latency. Tensors are collected until "
-                    f"a bucket has {CAP_MIB} MiB.",
+                    f"That is an all-reduce for every tensor, {count} times its latency. Tensors are "
+                    f"collected until a bucket has {CAP_MIB} MiB.",
                     "M20",
                 ),
                 Slip(
@@ -98,12 +99,13 @@ def _o2(draw: Random) -> Drawn:
                 ),
                 Slip(
                     -(-count * each // (4 * CAP_PARAMETERS)),
-                    "A parameter in fp32 has four bytes. That divides the parameters, not their bytes, by the size "
-                    "of a bucket.",
+                    "A parameter in fp32 has four bytes. That divides the parameters, not their bytes, by "
+                    "the size of a bucket.",
                 ),
             ),
             tolerance=WHOLE,
-            feedback=f"{fill} of the tensors fill a bucket of {CAP_MIB} MiB, and the last one may stay smaller.",
+            feedback=f"{fill} of the tensors fill a bucket of {CAP_MIB} MiB, and the last one may stay "
+            "smaller.",
             other=f"How many bytes does a tensor have, and how many of them fill {CAP_MIB} MiB?",
             solution=(
                 rf"A tensor has ${number(each)} \cdot 4 = {4 * each}$ bytes; ${CAP_MIB}$ MiB are "

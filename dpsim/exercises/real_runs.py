@@ -15,32 +15,33 @@ def _w1(draw: Random) -> Drawn:
     total = ranks * each
     return Drawn(
         numeric(
-            f"An image classifier with plain BatchNorm layers is trained under DistributedDataParallel: a global batch "
-            f"of {total} images, dealt evenly to {ranks} GPUs. Over how many images does a layer take its mean and "
-            "variance?",
+            "An image classifier with plain BatchNorm layers is trained under DistributedDataParallel: a "
+            f"global batch of {total} images, dealt evenly to {ranks} GPUs. Over how many images does a "
+            "layer take its mean and variance?",
             each,
             "images",
             (
                 Slip(
                     total,
-                    f"The gradients of all {total} images meet, but no activations do. A plain BatchNorm layer sees "
-                    "those of its own GPU.",
+                    f"The gradients of all {total} images meet, but no activations do. A plain BatchNorm "
+                    "layer sees those of its own GPU.",
                     "M10",
                 ),
                 Slip(
                     1,
-                    "Statistics of a single image would be another layer. BatchNorm takes them over all images that "
-                    "its GPU works on together.",
+                    "Statistics of a single image would be another layer. BatchNorm takes them over all "
+                    "images that its GPU works on together.",
                 ),
                 Slip(
                     each / ranks,
-                    f"That divides by the {ranks} GPUs twice. {total} is the global batch, so one division makes a "
-                    "GPU's part.",
+                    f"That divides by the {ranks} GPUs twice. {total} is the global batch, so one division "
+                    "makes a GPU's part.",
                     "M1",
                 ),
             ),
             tolerance=WHOLE,
-            feedback="Each GPU normalises by its own part; only a synchronised BatchNorm would exchange statistics.",
+            feedback="Each GPU normalises by its own part; only a synchronised BatchNorm would exchange "
+            "statistics.",
             other=f"How many of the {total} images does one GPU get? A plain layer knows no others.",
             solution=(
                 f"A GPU gets $B/R = {total}/{ranks} = {each}$ images.",
@@ -66,25 +67,27 @@ def _w2(draw: Random) -> Drawn:
     scene = given("x-W2", "Four ranks, four losses", [[[s]] for s in sums], counts, parameters=(1.0,))
     return Drawn(
         numeric(
-            f"After their forward passes the ranks hold loss sums of {listed([number(s) for s in sums])} over "
-            f"{listed(counts)} tokens. Each takes its mean loss, and the script prints `loss.item()` where "
-            "`rank == 0`. Which number appears?",
+            f"After their forward passes the ranks hold loss sums of {listed([number(s) for s in sums])} "
+            f"over {listed(counts)} tokens. Each takes its mean loss, and the script prints `loss.item()` "
+            "where `rank == 0`. Which number appears?",
             means[0],
             "",
             (
                 Slip(
                     sum(means) / 4,
-                    "That is the mean of the four losses. DDP moves gradients and no losses; to print this one would "
-                    "have to all-reduce it.",
+                    "That is the mean of the four losses. DDP moves gradients and no losses; to print this "
+                    "one would have to all-reduce it.",
                     "M9",
                 ),
                 Slip(
                     sum(means),
-                    "That adds up four means. Nobody collects them, and as a sum they would be no loss of anything.",
+                    "That adds up four means. Nobody collects them, and as a sum they would be no loss of "
+                    "anything.",
                 ),
                 Slip(
                     max(means),
-                    f"{number(max(means))} is the largest of the four. Rank 0 prints its own, large or small.",
+                    f"{number(max(means))} is the largest of the four. Rank 0 prints its own, large or "
+                    "small.",
                 ),
             ),
             tolerance=0.005,
@@ -92,7 +95,8 @@ def _w2(draw: Random) -> Drawn:
             other="Which losses does rank 0 know? Its mean is its sum over its own tokens.",
             solution=(
                 f"Rank 0 has the sum {number(sums[0])} over {counts[0]} tokens.",
-                f"Its mean loss is ${number(sums[0])}/{counts[0]} = {number(means[0])}$, and that is what it prints.",
+                f"Its mean loss is ${number(sums[0])}/{counts[0]} = {number(means[0])}$, and that is what it "
+                "prints.",
                 f"The mean over all tokens would be ${number(sum(sums))}/{sum(counts)} = "
                 f"{number(sum(sums) / sum(counts))}$, if it were all-reduced.",
             ),

@@ -31,25 +31,27 @@ def _c1(draw: Random) -> Drawn:
             (
                 Slip(
                     ranks - 1,
-                    f"After {ranks - 1} rounds the reduce-scatter is through: every rank owns one complete chunk, "
-                    "and lacks the others. The all-gather that hands them round takes as many again.",
+                    f"After {ranks - 1} rounds the reduce-scatter is through: every rank owns one complete "
+                    "chunk, and lacks the others. The all-gather that hands them round takes as many again.",
                 ),
                 Slip(
                     2 * _levels(ranks),
-                    f"That is a tree: up and down {_levels(ranks)} levels. In a ring a chunk passes from neighbour "
-                    f"to neighbour, and there are {ranks - 1} of them to reach.",
+                    f"That is a tree: up and down {_levels(ranks)} levels. In a ring a chunk passes from "
+                    f"neighbour to neighbour, and there are {ranks - 1} of them to reach.",
                 ),
                 Slip(
                     ranks * (ranks - 1),
-                    f"{ranks} × {ranks - 1} counts the messages of one half. All {ranks} ranks send at the same "
-                    "time, so that many messages share a round.",
+                    f"{ranks} × {ranks - 1} counts the messages of one half. All {ranks} ranks send at the "
+                    "same time, so that many messages share a round.",
                 ),
             ),
             tolerance=WHOLE,
             feedback=f"{ranks - 1} rounds of reduce-scatter and {ranks - 1} of all-gather.",
-            other="Follow one chunk: how many neighbours must it pass to be complete, and then to be known to all?",
+            other="Follow one chunk: how many neighbours must it pass to be complete, and then to be known "
+            "to all?",
             solution=(
-                f"In the reduce-scatter a chunk visits the other $R - 1 = {ranks - 1}$ ranks, one in each round.",
+                f"In the reduce-scatter a chunk visits the other $R - 1 = {ranks - 1}$ ranks, one in each "
+                "round.",
                 "Then it is complete, and in the all-gather it goes round once more.",
                 rf"$2(R-1) = 2 \cdot {ranks - 1} = {answer}$ rounds; all chunks travel at the same time.",
             ),
@@ -64,7 +66,8 @@ def _c2(draw: Random) -> Drawn:
     scene = clocked("x-C2", f"{size} MB on a ring of {ranks}", [0.01] * ranks, size * 1e6)
     return Drawn(
         numeric(
-            f"A gradient of {size} MB is all-reduced on a ring of {ranks} ranks. How much does each rank send?",
+            f"A gradient of {size} MB is all-reduced on a ring of {ranks} ranks. How much does each rank "
+            "send?",
             answer,
             "MB",
             (
@@ -76,8 +79,8 @@ def _c2(draw: Random) -> Drawn:
                 ),
                 Slip(
                     size,
-                    f"{size} MB is the gradient once. It is nearly sent twice: {ranks - 1} of {ranks} chunks while "
-                    "adding up, and as many while handing out.",
+                    f"{size} MB is the gradient once. It is nearly sent twice: {ranks - 1} of {ranks} chunks "
+                    "while adding up, and as many while handing out.",
                 ),
                 Slip(
                     (ranks - 1) * size / ranks,
@@ -88,10 +91,11 @@ def _c2(draw: Random) -> Drawn:
             feedback=f"{2 * (ranks - 1)} rounds, and 1/{ranks} of the gradient in each.",
             other="How many rounds are there, and how large is the chunk that a rank sends in each?",
             solution=(
-                f"The gradient is cut into $R = {ranks}$ chunks of ${size}/{ranks} = {number(size / ranks)}$ MB.",
+                f"The gradient is cut into $R = {ranks}$ chunks of ${size}/{ranks} = {number(size / ranks)}$ "
+                "MB.",
                 f"A rank sends one of them in each of $2(R-1) = {2 * (ranks - 1)}$ rounds.",
-                rf"$2(R-1) \, S/R = {2 * (ranks - 1)} \cdot {number(size / ranks)} = {number(answer)}$ MB: below "
-                "twice the gradient, however many ranks there are.",
+                rf"$2(R-1) \, S/R = {2 * (ranks - 1)} \cdot {number(size / ranks)} = {number(answer)}$ MB: "
+                "below twice the gradient, however many ranks there are.",
             ),
             link=link(scene, f"allreduce.b0.r{2 * ranks - 3}"),
         )
@@ -105,31 +109,32 @@ def _c3(draw: Random) -> Drawn:
     scene = clocked("x-C3", f"{size} MB on a ring of {ranks}", [0.05] * ranks, size * 1e6, rate * 1e9)
     return Drawn(
         numeric(
-            f"{ranks} ranks all-reduce {size} MB on a ring whose links carry {number(rate)} GB/s each. Latency does "
-            "not count. How many milliseconds does it take?",
+            f"{ranks} ranks all-reduce {size} MB on a ring whose links carry {number(rate)} GB/s each. "
+            "Latency does not count. How many milliseconds does it take?",
             answer,
             "ms",
             (
                 Slip(
                     once,
-                    f"{number(once)} ms is the gradient once over one link. Adding up and handing out take it over "
-                    "every link nearly twice.",
+                    f"{number(once)} ms is the gradient once over one link. Adding up and handing out take "
+                    "it over every link nearly twice.",
                 ),
                 Slip(
                     ranks * once,
-                    f"That lets the {ranks} ranks send one after another. On a ring all links are busy at the same "
-                    "time.",
+                    f"That lets the {ranks} ranks send one after another. On a ring all links are busy at "
+                    "the same time.",
                     "M15",
                 ),
                 Slip(
                     2 * (ranks - 1) * once,
-                    f"That sends all {size} MB in each of {2 * (ranks - 1)} rounds; only 1/{ranks} of it travels "
-                    "in one.",
+                    f"That sends all {size} MB in each of {2 * (ranks - 1)} rounds; only 1/{ranks} of it "
+                    "travels in one.",
                     "M15",
                 ),
             ),
             tolerance=near(answer),
-            feedback=f"Every link carries {number(2 * (ranks - 1) * size / ranks)} MB at {number(rate)} GB/s.",
+            feedback=f"Every link carries {number(2 * (ranks - 1) * size / ranks)} MB at {number(rate)} "
+            "GB/s.",
             other="How much does one rank send in all? Divide that by what its link carries.",
             solution=(
                 f"A rank sends $2(R-1)S/R = {number(2 * (ranks - 1) * size / ranks)}$ MB.",
@@ -152,26 +157,27 @@ def _c4(draw: Random) -> Drawn:
     answer = sent(many) / sent(few)
     return Drawn(
         numeric(
-            f"A ring all-reduce of a large gradient runs on {few} ranks. By which factor does it take longer on "
-            f"{many} ranks with the same links, if bandwidth alone counts?",
+            f"A ring all-reduce of a large gradient runs on {few} ranks. By which factor does it take longer "
+            f"on {many} ranks with the same links, if bandwidth alone counts?",
             answer,
             "times",
             (
                 Slip(
                     factor,
-                    f"There are {factor} times as many ranks and rounds, but each chunk is {factor} times smaller. "
-                    "The two nearly cancel.",
+                    f"There are {factor} times as many ranks and rounds, but each chunk is {factor} times "
+                    "smaller. The two nearly cancel.",
                     "M15",
                 ),
                 Slip(
                     1.0,
-                    f"It is not constant: each rank sends {number(sent(few))} times the gradient on {few} ranks "
-                    f"and {number(sent(many))} times on {many}.",
+                    f"It is not constant: each rank sends {number(sent(few))} times the gradient on {few} "
+                    f"ranks and {number(sent(many))} times on {many}.",
                     "M15",
                 ),
                 Slip(
                     log2(many) / log2(few),
-                    "Logarithms belong to trees. On a ring the bytes per rank grow like (R − 1)/R, towards a bound.",
+                    "Logarithms belong to trees. On a ring the bytes per rank grow like (R − 1)/R, towards a "
+                    "bound.",
                 ),
             ),
             tolerance=near(answer),
@@ -196,33 +202,37 @@ def _c4(draw: Random) -> Drawn:
 
 
 def _c5(draw: Random) -> Drawn:
-    ranks, latency = draw.choice((4, 5, 6, 8, 10, 12, 16, 24, 32, 64)), draw.choice((2, 3, 5, 8, 10, 15, 20, 30))
+    ranks, latency = (
+        draw.choice((4, 5, 6, 8, 10, 12, 16, 24, 32, 64)),
+        draw.choice((2, 3, 5, 8, 10, 15, 20, 30)),
+    )
     answer = 2 * (ranks - 1) * latency
     scene = clocked(
         "x-C5", f"A tiny gradient on a ring of {ranks}", [0.001] * ranks, None, latency_s=latency * 1e-6
     )
     return Drawn(
         numeric(
-            f"A gradient of a few bytes is all-reduced on a ring of {ranks} ranks. Every message takes {latency} µs "
-            "to get going; its bytes take no time to speak of. How many microseconds does it take?",
+            f"A gradient of a few bytes is all-reduced on a ring of {ranks} ranks. Every message takes "
+            f"{latency} µs to get going; its bytes take no time to speak of. How many microseconds does it "
+            "take?",
             answer,
             "µs",
             (
                 Slip(
                     2 * latency,
-                    f"That is one message there and one back, as if {ranks} ranks were two. Each round waits for "
-                    "the one before it, since a rank sends on what it has just received.",
+                    f"That is one message there and one back, as if {ranks} ranks were two. Each round waits "
+                    "for the one before it, since a rank sends on what it has just received.",
                     "M15",
                 ),
                 Slip(
                     2 * latency * _levels(ranks),
-                    f"A tree would take that, with its {_levels(ranks)} levels up and down. Few bytes are why "
-                    "libraries change over to one.",
+                    f"A tree would take that, with its {_levels(ranks)} levels up and down. Few bytes are "
+                    "why libraries change over to one.",
                 ),
                 Slip(
                     (ranks - 1) * latency,
-                    f"That is only the first half: after {ranks - 1} rounds each rank has one complete chunk, and "
-                    "the all-gather is still to come.",
+                    f"That is only the first half: after {ranks - 1} rounds each rank has one complete "
+                    "chunk, and the all-gather is still to come.",
                 ),
             ),
             tolerance=near(answer),
@@ -231,8 +241,8 @@ def _c5(draw: Random) -> Drawn:
             solution=(
                 f"A ring over $R = {ranks}$ ranks has $2(R-1) = {2 * (ranks - 1)}$ rounds.",
                 f"None can start before the one before it has ended; each costs ${latency}$ µs.",
-                rf"$2(R-1) \, \ell = {2 * (ranks - 1)} \cdot {latency} = {answer}$ µs: here it is latency that grows "
-                "with the ranks.",
+                rf"$2(R-1) \, \ell = {2 * (ranks - 1)} \cdot {latency} = {answer}$ µs: here it is latency "
+                "that grows with the ranks.",
             ),
             link=link(scene, f"allreduce.b0.r{2 * ranks - 3}"),
         )

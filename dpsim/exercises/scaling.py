@@ -16,38 +16,44 @@ def _s1(draw: Random) -> Drawn:
     answer = alone / (ranks * together)
     own = alone / ranks
     scene = clocked(
-        "x-S1", f"The same batch on {ranks} ranks", [own / 1e3] * ranks, ring_bytes(ranks, (together - own) / 1e3)
+        "x-S1",
+        f"The same batch on {ranks} ranks",
+        [own / 1e3] * ranks,
+        ring_bytes(ranks, (together - own) / 1e3),
     )
     return Drawn(
         numeric(
-            f"One GPU takes {alone} ms for a step. {ranks} GPUs that share the same global batch take {together} ms. "
-            "What is the scaling efficiency, as a number between zero and one?",
+            f"One GPU takes {alone} ms for a step. {ranks} GPUs that share the same global batch take "
+            f"{together} ms. What is the scaling efficiency, as a number between zero and one?",
             answer,
             "",
             (
                 Slip(
                     alone / together,
-                    f"{number(alone / together)} is the speed-up. Efficiency compares it with the {ranks} GPUs that "
-                    "were used for it.",
+                    f"{number(alone / together)} is the speed-up. Efficiency compares it with the {ranks} "
+                    "GPUs that were used for it.",
                     "M17",
                 ),
                 Slip(
                     together / alone,
-                    f"That is the new step time over the old one. It says nothing of the {ranks} GPUs, and gets "
-                    "smaller the better it goes.",
+                    f"That is the new step time over the old one. It says nothing of the {ranks} GPUs, and "
+                    "gets smaller the better it goes.",
                 ),
                 Slip(
                     1 - together / alone,
-                    "That is the part of the time that was saved. Even perfect scaling would not bring it to one.",
+                    "That is the part of the time that was saved. Even perfect scaling would not bring it to "
+                    "one.",
                 ),
             ),
             tolerance=0.005,
             feedback=f"{number(own)} ms would be perfect on {ranks} GPUs; it took {together} ms.",
-            other=f"How long would a step take on {ranks} GPUs if nothing were lost? Compare that with {together} ms.",
+            other=f"How long would a step take on {ranks} GPUs if nothing were lost? Compare that with "
+            f"{together} ms.",
             solution=(
                 rf"The speed-up is $T_1/T_R = {alone}/{together} = {number(alone / together)}$.",
                 f"With nothing lost it would be $R = {ranks}$.",
-                rf"$\frac{{T_1}}{{R \, T_R}} = \frac{{{alone}}}{{{ranks} \cdot {together}}} = {number(answer)}$.",
+                rf"$\frac{{T_1}}{{R \, T_R}} = \frac{{{alone}}}{{{ranks} \cdot {together}}} = "
+                f"{number(answer)}$.",
             ),
             link=link(scene, "optimizer"),
         )
@@ -64,15 +70,16 @@ def _s2(draw: Random) -> Drawn:
     )  # fmt: skip
     return Drawn(
         numeric(
-            f"A step takes {alone} ms on one GPU. On {ranks} GPUs, each with as large a batch as the one had, it takes "
-            f"{together} ms. How many times as many samples does the job get through in the same time?",
+            f"A step takes {alone} ms on one GPU. On {ranks} GPUs, each with as large a batch as the one "
+            f"had, it takes {together} ms. How many times as many samples does the job get through in the "
+            "same time?",
             answer,
             "times",
             (
                 Slip(
                     alone / together,
-                    f"A step has become no shorter, but it brings {ranks} times as many samples. Step time alone is "
-                    "no speed-up here.",
+                    f"A step has become no shorter, but it brings {ranks} times as many samples. Step time "
+                    "alone is no speed-up here.",
                     "M17",
                 ),
                 Slip(
@@ -83,7 +90,8 @@ def _s2(draw: Random) -> Drawn:
                 ),
                 Slip(
                     together / alone,
-                    f"That is how much longer a step takes. Asked for is how many samples {ranks} GPUs get through.",
+                    f"That is how much longer a step takes. Asked for is how many samples {ranks} GPUs get "
+                    "through.",
                 ),
             ),
             tolerance=near(answer),
@@ -100,31 +108,34 @@ def _s2(draw: Random) -> Drawn:
 
 
 def _s3(draw: Random) -> Drawn:
-    ranks, size, rate = draw.choice((4, 8, 16)), draw.choice((100, 200, 400, 800)), draw.choice((5, 10, 20, 25))
+    ranks, size, rate = (
+        draw.choice((4, 8, 16)),
+        draw.choice((100, 200, 400, 800)),
+        draw.choice((5, 10, 20, 25)),
+    )
     compute = ranks * draw.randrange(20, 120, 5)
     exchange = 2 * (ranks - 1) * size / (ranks * rate)  # ms
     own = compute // ranks
     answer = own + exchange
-    scene = clocked(
-        "x-S3", f"The same batch on {ranks} ranks", [own / 1e3] * ranks, size * 1e6, rate * 1e9
-    )
+    scene = clocked("x-S3", f"The same batch on {ranks} ranks", [own / 1e3] * ranks, size * 1e6, rate * 1e9)
     return Drawn(
         numeric(
-            f"One GPU computes {compute} ms for a batch. {ranks} GPUs share that batch, then all-reduce {size} MB on a "
-            f"ring of {rate} GB/s, without overlap and without latency. How many milliseconds is a step?",
+            f"One GPU computes {compute} ms for a batch. {ranks} GPUs share that batch, then all-reduce "
+            f"{size} MB on a ring of {rate} GB/s, without overlap and without latency. How many "
+            "milliseconds is a step?",
             answer,
             "ms",
             (
                 Slip(
                     own,
-                    f"{own} ms is computing alone. The gradient of {size} MB still has to go round before anybody can "
-                    "take the step.",
+                    f"{own} ms is computing alone. The gradient of {size} MB still has to go round before "
+                    "anybody can take the step.",
                     "M17",
                 ),
                 Slip(
                     (compute + exchange) / ranks,
-                    f"Only computing is divided by {ranks}. The ring takes {number(exchange)} ms, and would take no "
-                    "less with more GPUs.",
+                    f"Only computing is divided by {ranks}. The ring takes {number(exchange)} ms, and would "
+                    "take no less with more GPUs.",
                 ),
                 Slip(
                     compute + exchange,
@@ -137,8 +148,8 @@ def _s3(draw: Random) -> Drawn:
             other="Which part of the time becomes shorter with more GPUs, and which comes on top?",
             solution=(
                 f"Computing is divided: $c/R = {compute}/{ranks} = {own}$ ms.",
-                rf"The ring comes on top: $\frac{{2(R-1)S}}{{R \, W}} = \frac{{{2 * (ranks - 1)} \cdot {size}}}"
-                rf"{{{ranks} \cdot {rate}}} = {number(exchange)}$ ms.",
+                r"The ring comes on top: $\frac{2(R-1)S}{R \, W} = "
+                rf"\frac{{{2 * (ranks - 1)} \cdot {size}}}{{{ranks} \cdot {rate}}} = {number(exchange)}$ ms.",
                 rf"${own} + {number(exchange)} = {number(answer)}$ ms, against {compute} ms on one GPU.",
             ),
             link=link(scene, "optimizer"),
@@ -159,8 +170,8 @@ def _s4(draw: Random) -> Drawn:
             (
                 Slip(
                     hours,
-                    f"{hours} GPU hours would be billed if nothing were lost. At {number(efficiency)} the GPUs spend "
-                    "part of their time exchanging and waiting, which is billed too.",
+                    f"{hours} GPU hours would be billed if nothing were lost. At {number(efficiency)} the "
+                    "GPUs spend part of their time exchanging and waiting, which is billed too.",
                 ),
                 Slip(
                     hours / ranks,
@@ -179,8 +190,8 @@ def _s4(draw: Random) -> Drawn:
                 rf"It takes $\frac{{H}}{{R \, e}} = \frac{{{hours}}}{{{ranks} \cdot {number(efficiency)}}} = "
                 rf"{number(answer / ranks)}$ hours.",
                 f"All {ranks} GPUs are billed for that long.",
-                rf"$H/e = {hours}/{number(efficiency)} = {number(answer)}$ GPU hours: you get it sooner, and pay for "
-                "what is lost.",
+                f"$H/e = {hours}/{number(efficiency)} = {number(answer)}$ GPU hours: you get it sooner, and "
+                "pay for what is lost.",
             ),
         ),
         series(

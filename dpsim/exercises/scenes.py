@@ -20,7 +20,13 @@ def link(scenario: Scenario, beat: str = "") -> str:
 
 
 def samples(
-    name: str, title: str, ranks: int, each: int, micro_batches: int = 1, *, sync_every: bool = False,
+    name: str,
+    title: str,
+    ranks: int,
+    each: int,
+    micro_batches: int = 1,
+    *,
+    sync_every: bool = False,
     gradient_bytes: float | None = None,
 ) -> Scenario:
     """Every rank computes `each` samples in each of its micro-batches."""
