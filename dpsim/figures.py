@@ -15,9 +15,10 @@ import numpy as np
 
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, choice, key_shown
-from dpsim.comparison import Comparison, Outcome, compare
+from dpsim.comparison import Comparison, Outcome
 from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.reduction import reduction
+from dpsim.replicas import beside
 from dpsim.scenario import SCHEMES, Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import Trace
@@ -103,7 +104,7 @@ class Run:
 def run(scenario: Scenario) -> Run:
     """The run of `scenario` that its figures are read from."""
     trace = simulate(scenario)
-    return Run(trace, compare(scenario), step_metrics(trace, 0))
+    return Run(trace, beside(trace), step_metrics(trace, 0))
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ FAMILIES: dict[str, Family] = {
         lambda run: run.moved(_times(-1, run.way("one_device").gradient[0])),
     ),
     "step_time": Family("the step time", (), lambda run: run.metrics.step_time_s, duration),
-    "wait": Family("how long a rank waits", ("rank",), lambda run, r: run.metrics.wait_s[r], duration),
+    "wait": Family("how long a rank waits", ("rank",), lambda run, r: _at(run.metrics.wait_s, r), duration),
     "straggler": Family("the number of the rank that comes last", (), lambda run: run.metrics.straggler),
     "exposed": Family(
         "the exposed communication", (), lambda run: run.metrics.exposed_communication_s, duration
@@ -245,6 +246,10 @@ def _tokens(run: Run) -> Any:
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def _at(values: Any, rank: int) -> Any:
+    return None if values is None else values[rank]
 
 
 def _times(factor: float, value: Any) -> Any:

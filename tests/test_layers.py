@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = (
     ("checks", "wording", "beat", "glossary"),
     ("parts", "typed", "typed_number", "prose", "fit"),
+    ("edited",),
     ("scenario", "questions"),
     ("forms",),
     ("batch",),
@@ -29,7 +30,9 @@ LAYERS = (
     ("trace", "hardware"),
     ("size", "trace_files"),
     ("simulate", "comparison", "metrics", "replay"),
+    ("replicas",),
     ("__init__",),
+    ("mishaps",),
     ("rounds", "contrast", "hiding", "as_run", "differences", "origins", "reduce_input", "app", "figures"),
     ("telling", "derivations", "setting", "report"),
     ("beats",),

@@ -20,7 +20,7 @@ from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEI
 from dpsim.ui.lab_results import NONE, gradients_table, table
 from dpsim.ui.live import MODE_NAMES, press_calibrate
 from dpsim.ui.live_state import HERE, Measured, live_state
-from dpsim.wording import duration, number, size, vector
+from dpsim.wording import duration, lasting, number, size, vector
 
 # As on the stage's timeline: a kind of event is a shade of the ink, since colour means a rank.
 KINDS = (
@@ -152,7 +152,7 @@ def _ratio(part: Difference) -> str:
 
 
 def _in_words(predicted: Trace, measured: Trace, step: int) -> str:
-    ends = [duration(step_metrics(trace, step).step_time_s) for trace in (predicted, measured)]
+    ends = [lasting(step_metrics(trace, step).step_time_s) for trace in (predicted, measured)]
     return f"Timelines of one step, rank by rank: predicted {ends[0]}, measured {ends[1]}"
 
 
@@ -189,11 +189,11 @@ def timelines(predicted: Trace, measured: Trace, step: int, *, dark: bool) -> go
 def _modes(found: dict[str, Measured]) -> None:
     last = [(each.trace, step_metrics(each.trace, each.trace.steps - 1)) for each in found.values()]
     rows = [
-        ["step", *(duration(m.step_time_s) for _, m in last)],
+        ["step", *(lasting(m.step_time_s) for _, m in last)],
         ["forward and backward, slowest rank", *(duration(float(m.compute_s.max())) for _, m in last)],
-        ["longest wait", *(duration(float(m.wait_s.max())) for _, m in last)],
+        ["longest wait", *(lasting(m.longest_wait_s) for _, m in last)],
         ["all-reduce", *(duration(m.communication_s) for _, m in last)],
-        ["exposed of it", *(duration(m.exposed_communication_s) for _, m in last)],
+        ["exposed of it", *(lasting(m.exposed_communication_s) for _, m in last)],
         ["passes for one", *(str(trace.scenario.compute.work_factor) for trace, _ in last)],
         ["buckets", *(str(len(trace.buckets(trace.steps - 1))) for trace, _ in last)],
     ]
