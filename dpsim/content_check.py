@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dpsim.beats import beats
 from dpsim.checks import InputError
 from dpsim.comparison import compare
-from dpsim.directives import Exercise, Predict, Stage
+from dpsim.directives import Break, Exercise, Predict, Stage
 from dpsim.forms import preset, preset_names
 from dpsim.lessons import Lesson, Prose, lessons
 from dpsim.prose import typed_digits, words
@@ -97,7 +97,7 @@ def minutes_needed(lesson: Lesson) -> float:
     asked = [question.asked for screen in lesson.screens for question in screen.questions]
     read = [block.text for block in shown if isinstance(block, Prose)]
     read += [text for one in asked for text in (one.question, *(o.text for o in one.options))]
-    stages = sum(isinstance(block, Stage) for block in shown)
+    stages = sum(isinstance(block, (Stage, Break)) for block in shown)
     return (
         sum(map(words, read)) / WORDS_PER_MINUTE
         + MINUTES_PER_STAGE * stages

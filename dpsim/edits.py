@@ -14,6 +14,7 @@ from dpsim.batch import global_batch
 from dpsim.checks import InputError, number, sequence, whole
 from dpsim.edited import fitted
 from dpsim.forms import PARTS, from_dict, to_dict
+from dpsim.parts import MAX_SEQUENCES
 from dpsim.scenario import MASKED, Scenario
 
 GIVEN_ELEMENTS = 4  # elements of a gradient that is drawn where none is given
@@ -125,6 +126,14 @@ def with_micro_batches(scenario: Scenario, micro_batches: int | tuple[int, ...])
     _deal_anew(data)
     data["batch"]["micro_batches"] = each
     _fit_gradients(data, scenario.seed)
+    return from_dict(data)
+
+
+def with_sequence_count(scenario: Scenario, count: int) -> Scenario:
+    """As many sequences: the first ones, or the same again from the start."""
+    data = to_dict(scenario, full=True)
+    _deal_anew(data)
+    _cut_or_repeat(data["batch"], whole("batch.sequences", count, 1, MAX_SEQUENCES))
     return from_dict(data)
 
 

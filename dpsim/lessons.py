@@ -15,7 +15,18 @@ from pathlib import Path
 
 from dpsim.app import PACKAGE
 from dpsim.checks import InputError, number, read_text, sequence, toml, whole
-from dpsim.directives import NAME, Directive, Exercise, Keys, Predict, Stage, check_text, directive, placed
+from dpsim.directives import (
+    NAME,
+    Break,
+    Directive,
+    Exercise,
+    Keys,
+    Predict,
+    Stage,
+    check_text,
+    directive,
+    placed,
+)
 from dpsim.prose import FIGURE
 from dpsim.questions import Question
 from dpsim.setting import Setting, scenario_on
@@ -229,7 +240,7 @@ def _check_names(file: str, screens: tuple[Screen, ...], lesson: Lesson) -> None
             if names.count(name) > 1:
                 raise InputError(f"{file}: {what} {name}", "must have a name of its own", name)
     for screen in screens:
-        if sum(isinstance(block, Stage) for block in screen.blocks) > 1:
+        if sum(isinstance(block, (Stage, Break)) for block in screen.blocks) > 1:
             raise InputError(f"{file}: screen {screen.slug}", "must have one stage at most", screen.title)
         for question in screen.questions:
             if question.objective not in lesson.objectives:

@@ -34,6 +34,7 @@ LAYERS = (
     ("__init__",),
     ("mishaps",),
     ("rounds", "contrast", "hiding", "as_run", "differences", "origins", "reduce_input", "app", "figures"),
+    ("faults",),
     ("telling", "derivations", "setting", "report"),
     ("beats",),
     ("directives",),

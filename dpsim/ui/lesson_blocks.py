@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsim.directives import Chart, Code, Compare, Exercise, Predict, Stage
+from dpsim.directives import Break, Chart, Code, Compare, Exercise, Predict, Stage
 from dpsim.figures import figure
 from dpsim.forms import to_query
 from dpsim.lessons import Prose, Screen
@@ -13,6 +13,7 @@ from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.setting import Setting
 from dpsim.ui.frame import present_button, presenting, rests_on
+from dpsim.ui.lesson_break import break_it
 from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
@@ -34,6 +35,10 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
     for block in screen.blocks:
         if isinstance(block, Stage):
             _stage(block, place, setting, asked)
+            continue
+        if isinstance(block, Break):
+            break_it(block, place)
+            _caption(block.caption, setting)
             continue
         with st.container(width=TEXT_WIDTH):
             if isinstance(block, Predict):
