@@ -13,8 +13,10 @@ from dpsim.comparison import Comparison
 from dpsim.differences import Difference, differences
 from dpsim.hardware import at_real_size, load, names, predicted
 from dpsim.metrics import step_metrics
+from dpsim.mishaps import two_of
 from dpsim.prose import literal
 from dpsim.reduction import NAMES
+from dpsim.replicas import differ
 from dpsim.simulate import simulate
 from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Floats, Trace
 from dpsim.ui.lab_results import NONE, gradients_table, table
@@ -74,7 +76,9 @@ def _replicas(trace: Trace, ways: Comparison) -> None:
     if own.undefined:
         return
     ranks = trace.scenario.world_size
-    if ranks > 1:
+    if differ(trace.parameters[-1]):
+        st.markdown(literal(f"The replicas are not equal: {two_of(trace.parameters[-1])}."))
+    elif ranks > 1:
         st.markdown(f"After every step the {ranks} replicas were compared: they are equal bit for bit.")
 
 
