@@ -15,6 +15,7 @@ from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
 from dpsim.exercises import items
+from dpsim.faults import NAMED, Fault, broken
 from dpsim.figures import Figure
 from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
@@ -98,6 +99,15 @@ class Collectives:
 
 
 @dataclass(frozen=True)
+class Break:
+    """The stage of a scenario as it should be, and with one of some faults at a time."""
+
+    scenario: Scenario
+    faults: tuple[Fault, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
 class Recording:
     """A run that was measured somewhere else: its stage, and predicted beside measured."""
 
@@ -116,7 +126,7 @@ class Code:
     caption: str
 
 
-Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Collectives | Recording | Code
+Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Collectives | Recording | Break | Code
 
 
 class Keys:
@@ -229,12 +239,14 @@ def directive(kind: str, body: str, line: int, where: str, setting: Setting) -> 
 
 def _stage(keys: Keys) -> Stage:
     scenario = keys.scenario()
-    if count_beats(scenario) > MOST_BEATS:
-        raise InputError(
-            f"{keys.where}.scenario", f"must have at most {MOST_BEATS} beats", count_beats(scenario)
-        )
+    _check_beats(f"{keys.where}.scenario", scenario)
     ids = tuple(beat.id for beat in beats(run(scenario).trace))
     return Stage(scenario, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
+def _check_beats(where: str, scenario: Scenario) -> None:
+    if count_beats(scenario) > MOST_BEATS:
+        raise InputError(where, f"must have at most {MOST_BEATS} beats", count_beats(scenario))
 
 
 def _predict(keys: Keys) -> Predict:
@@ -321,6 +333,14 @@ def _recording(keys: Keys) -> Recording:
     return Recording(name, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
 
 
+def _break(keys: Keys) -> Break:
+    scenario, names = keys.scenario(), keys.several_of("faults", tuple(NAMED), tuple(NAMED))
+    for i, name in enumerate(names):
+        with placed(f"{keys.where}.faults[{i}]"):
+            _check_beats(f"{keys.where}.scenario", broken(scenario, name))
+    return Break(scenario, tuple(NAMED[name] for name in names), keys.text("caption", ""))
+
+
 def _code(keys: Keys) -> Code:
     name = keys.name("file")
     if not re.fullmatch(r"[a-z0-9_]+\.py", name):
@@ -340,4 +360,5 @@ READERS: dict[str, Callable[[Keys], Directive]] = {
     "collectives": _collectives,
     "recording": _recording,
     "code": _code,
+    "break": _break,
 }

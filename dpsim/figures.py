@@ -106,7 +106,9 @@ FAMILIES: dict[str, Family] = (
             lambda run: run.moved(_times(-1, run.way("one_device").gradient[0])),
         ),
         "step_time": Family("the step time", (), lambda run: run.metrics.step_time_s, duration),
-        "wait": Family("how long a rank waits", ("rank",), lambda run, r: run.metrics.wait_s[r], duration),
+        "wait": Family(
+            "how long a rank waits", ("rank",), lambda run, r: _at(run.metrics.wait_s, r), duration
+        ),
         "straggler": Family("the number of the rank that comes last", (), lambda run: run.metrics.straggler),
         "exposed": Family(
             "the exposed communication", (), lambda run: run.metrics.exposed_communication_s, duration
@@ -181,6 +183,10 @@ def _tokens(run: Run) -> Any:
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def _at(values: Any, rank: int) -> Any:
+    return None if values is None else values[rank]
 
 
 def _times(factor: float, value: Any) -> Any:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dpsim.comparison import Comparison, Outcome, compare
+from dpsim.comparison import Comparison, Outcome
 from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.reduction import reduction
+from dpsim.replicas import beside
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import Trace
@@ -82,7 +83,7 @@ class Run:
 def run(scenario: Scenario) -> Run:
     """The run of `scenario` that its figures are read from."""
     trace = simulate(scenario)
-    return Run(trace, compare(scenario), step_metrics(trace, 0))
+    return Run(trace, beside(trace), step_metrics(trace, 0))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = (
     ("checks", "wording", "beat", "glossary"),
     ("parts", "typed", "typed_number", "prose", "fit", "misconceptions"),
+    ("edited",),
     ("scenario", "questions"),
     ("forms",),
     ("batch",),
@@ -29,7 +30,9 @@ LAYERS = (
     ("trace", "hardware"),
     ("size", "trace_files"),
     ("simulate", "comparison", "metrics", "replay"),
+    ("replicas",),
     ("__init__",),
+    ("mishaps",),
     (
         "rounds",
         "contrast",
@@ -41,7 +44,7 @@ LAYERS = (
         "app",
         "run_figures",
     ),
-    ("telling", "derivations", "figures_time", "recordings", "report"),
+    ("faults", "telling", "derivations", "figures_time", "recordings", "report"),
     ("figures",),
     ("setting",),
     ("beats",),
