@@ -25,6 +25,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group("live" if name.startswith("test_live") else name))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_database(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What the tests answer goes into a file of their own, never into the user's data."""
+    os.environ["DPSIM_DATABASE"] = f"sqlite:///{tmp_path_factory.mktemp('store') / 'progress.sqlite3'}"
+
+
 @pytest.fixture(scope="session")
 def app_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the app's server writes what it has to say."""
