@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from dpsim.checks import InputError, choice, flag, number, text, whole
+from dpsim.checks import InputError, choice, flag, number, text
 from dpsim.questions import KINDS
 
 DAY_S = 86_400.0
 DAYS = (1, 3, 7, 21)  # from box 1 on: how long an item rests in its box
 MASTERED = len(DAYS) + 1
 LONGEST_NAME = 200  # of an item and of a misconception
+LONGEST_SEED = 40
 LONGEST_GIVEN = 4_000  # a ring's transfers are the longest answer there is
 LAST_S = 1e11  # some three thousand years from 1970
 
@@ -28,7 +29,7 @@ class Attempt:
     that it showed or nothing, and when: seconds since 1970 in UTC."""
 
     item: str
-    seed: int
+    seed: str
     kind: str
     given: str
     right: bool
@@ -37,7 +38,7 @@ class Attempt:
 
     def __post_init__(self) -> None:
         name("attempt.item", self.item)
-        whole("attempt.seed", self.seed, 0, 2**32 - 1)
+        text("attempt.seed", self.seed, LONGEST_SEED)
         choice("attempt.kind", self.kind, KINDS)
         text("attempt.given", self.given, LONGEST_GIVEN)
         flag("attempt.right", self.right)

@@ -23,11 +23,10 @@ from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DataError, IntegrityError, SQLAlchemyError
 
 from dpsim.checks import InputError, text
-from dpsim.progress import LONGEST_GIVEN, LONGEST_NAME, Attempt, name
+from dpsim.progress import LONGEST_GIVEN, LONGEST_NAME, LONGEST_SEED, Attempt, name
 from dpsim.user_data import user_data
 
-MOST_ATTEMPTS = 20_000  # a learner's; more are refused, so that what was learned stays known
-MOST_PLACES = 5_000
+MOST = 20_000  # a learner's attempts, and places; more are refused, so that what was learned stays known
 WAIT_S = 10.0  # for another who writes to the same SQLite file
 CONNECT_S = 3  # for a database on another machine
 AGAIN_S = 30.0  # after a failure nobody waits for the database again before that
@@ -57,7 +56,7 @@ _ATTEMPTS = sql.Table(
     sql.Column("number", _NUMBER, primary_key=True, autoincrement=True),
     _whose(),
     sql.Column("item", sql.String(LONGEST_NAME), nullable=False),
-    sql.Column("seed", sql.BigInteger, nullable=False),
+    sql.Column("seed", sql.String(LONGEST_SEED), nullable=False),
     sql.Column("kind", sql.String(40), nullable=False),
     sql.Column("given", sql.String(LONGEST_GIVEN), nullable=False),
     sql.Column("right", sql.Boolean, nullable=False),
@@ -107,7 +106,7 @@ class Store:
         """Keep an attempt; InputError where the learner has as many as are kept."""
         with self._writing(learner) as connection:
             mine = _ATTEMPTS.c.learner == learner
-            _check_room(connection, _ATTEMPTS, mine, "attempts", MOST_ATTEMPTS)
+            _check_room(connection, _ATTEMPTS, mine, "attempts")
             connection.execute(sql.insert(_ATTEMPTS).values(learner=learner, **asdict(attempt)))
 
     def keep_answer(self, learner: str, place: str, given: str) -> None:
@@ -117,7 +116,7 @@ class Store:
         mine = _PLACES.c.learner == learner
         with self._writing(learner) as connection:
             connection.execute(sql.delete(_PLACES).where(mine, _PLACES.c.place == place))
-            _check_room(connection, _PLACES, mine, "places", MOST_PLACES)
+            _check_room(connection, _PLACES, mine, "places")
             connection.execute(sql.insert(_PLACES).values(row))
 
     def attempts(self, learner: str) -> list[Attempt]:
@@ -209,9 +208,9 @@ class Store:
 SAID = "The database cannot be reached."
 
 
-def _check_room(connection: Connection, table: sql.Table, mine: Any, what: str, most: int) -> None:
-    if connection.execute(sql.select(sql.func.count()).select_from(table).where(mine)).scalar_one() >= most:
-        raise InputError(what, f"must be at most {most:,} for one learner", "one more")
+def _check_room(connection: Connection, table: sql.Table, mine: Any, what: str) -> None:
+    if connection.execute(sql.select(sql.func.count()).select_from(table).where(mine)).scalar_one() >= MOST:
+        raise InputError(what, f"must be at most {MOST:,} for one learner", "one more")
 
 
 def _engine(written: str) -> sql.Engine:
