@@ -14,9 +14,13 @@ from dpsim.app import folder
 from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
-from dpsim.figures import Figure, run
+from dpsim.exercises import items
+from dpsim.figures import Figure
+from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
+from dpsim.recordings import recording, recordings
 from dpsim.questions import Asked, Option, Question, Slip
+from dpsim.run_figures import run
 from dpsim.scenario import SCHEMES, Scenario
 from dpsim.setting import Setting, scenario_on
 
@@ -25,7 +29,7 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
-CHARTS = ("weight", "error", "loss")
+CHARTS = ("weight", "error", "loss", "time", "step", "buckets")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,19 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Practice:
+    """An exercise of the bank, by its name: variants without end, the first of which is the same for all."""
+
+    item: str
+    objective: str
+
+    @property
+    def id(self) -> str:
+        """Its name on the screen."""
+        return self.item.lower()
+
+
+@dataclass(frozen=True)
 class Compare:
     """Ways of reducing side by side, with what a token weighs under them unless `weights` is false."""
 
@@ -73,6 +90,23 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Collectives:
+    """The four algorithms of an all-reduce side by side: rounds, bytes and time of a scenario's gradient."""
+
+    scenario: Scenario
+    caption: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run that was measured somewhere else: its stage, and predicted beside measured."""
+
+    name: str
+    beat: str
+    caption: str
+
+
+@dataclass(frozen=True)
 class Code:
     """A region of a complete file under examples/, and that file."""
 
@@ -82,7 +116,7 @@ class Code:
     caption: str
 
 
-Directive = Stage | Predict | Exercise | Compare | Chart | Code
+Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Collectives | Recording | Code
 
 
 class Keys:
@@ -147,8 +181,7 @@ class Keys:
 
     def misconception(self) -> str:
         """The id of the misconception that a wrong answer shows, or nothing."""
-        found = self.take("misconception", "")
-        return one_line(f"{self.where}.misconception", found, 10) if found else ""
+        return self.one_of("misconception", ("", *misconceptions()), "")
 
     def tables(self, key: str) -> list[Keys]:
         """The tables of a list of tables; none where it is absent."""
@@ -208,7 +241,9 @@ def _predict(keys: Keys) -> Predict:
     return Predict(_question(keys), keys.text("after", ""))
 
 
-def _exercise(keys: Keys) -> Exercise:
+def _exercise(keys: Keys) -> Exercise | Practice:
+    if "item" in keys.left:
+        return Practice(keys.one_of("item", tuple(items())), keys.slug("objective"))
     return Exercise(_question(keys))
 
 
@@ -276,6 +311,16 @@ def _chart(keys: Keys) -> Chart:
     return Chart(keys.scenario(), show, keys.several_of("ways", ways, WAYS[:2]), keys.text("caption", ""))
 
 
+def _collectives(keys: Keys) -> Collectives:
+    return Collectives(keys.scenario(), keys.text("caption", ""))
+
+
+def _recording(keys: Keys) -> Recording:
+    name = keys.one_of("name", recordings())
+    ids = tuple(beat.id for beat in beats(recording(name)))
+    return Recording(name, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
 def _code(keys: Keys) -> Code:
     name = keys.name("file")
     if not re.fullmatch(r"[a-z0-9_]+\.py", name):
@@ -292,5 +337,7 @@ READERS: dict[str, Callable[[Keys], Directive]] = {
     "exercise": _exercise,
     "compare": _compare,
     "chart": _chart,
+    "collectives": _collectives,
+    "recording": _recording,
     "code": _code,
 }

@@ -1,18 +1,17 @@
-"""Questions: what is asked, what every answer gets to hear, and how a typed number is read."""
+"""Questions: what is asked, and what every answer gets to hear."""
 
 from __future__ import annotations
 
 import random
 import re
-import unicodedata
 from dataclasses import dataclass
 
-from dpsim.checks import InputError, shown
+from dpsim.checks import InputError
+from dpsim.typed_number import read_number
 from dpsim.wording import number
 
 KINDS = ("choose-one", "choose-several", "number", "order", "cell", "ring")
-LONGEST_ANSWER = 40
-EDGE = 1e-9  # relative: what rounding in a float may add to an answer that lies on the tolerance's edge
+EDGE = 1e-12  # relative: what rounding in a float may add to an answer that lies on the tolerance's edge
 
 
 @dataclass(frozen=True)
@@ -173,92 +172,3 @@ def _index(given: str, count: int) -> int:
 
 def _indices(given: str, count: int) -> list[int]:
     return [_index(part, count) for part in given.split(",")] if given else []
-
-
-_PREFIX = {"": 1.0, "k": 1e3, "m": 1e-3, "µ": 1e-6, "u": 1e-6, "n": 1e-9, "M": 1e6, "G": 1e9, "T": 1e12}
-# What may stand behind a number, by the unit that is asked for: its factor to the base unit.
-_TIMES = {f"{p}s": _PREFIX[p] for p in ("", "m", "µ", "u", "n")} | {"min": 60.0, "h": 3600.0}
-_SIZES = {f"{p}B": _PREFIX[p] for p in ("", "k", "M", "G", "T")} | {
-    "KB": 1e3, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30,
-}  # fmt: skip
-_RATES = {f"{unit}/s": factor for unit, factor in _SIZES.items()}
-_SPACES = re.compile(r"[\s'’_]")  # plain, thin, narrow and hair spaces, and Swiss apostrophes
-_DIGITS = r"(?:[0-9]+(?:[.,][0-9]*)*|[.,][0-9]+)"
-_WRITTEN = re.compile(rf"[+-]?{_DIGITS}(?:e[+-]?[0-9]{{1,3}})?", re.IGNORECASE)
-_POWER = re.compile(r"(?:[x×·*]10(?:\^|\*\*)?)([+-]?[0-9]{1,3})$")
-_VULGAR = re.compile(r"^([+-]?)([0-9]*)([¼½¾⅐-⅞])$")
-_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-RULE = "must be a number, such as 0.5, −2, 7/4 or 3e6"
-
-
-def read_number(typed: str, unit: str = "") -> float:
-    """A number as people type it, in `unit`: 0.5, 0,5, −2, 1 000, 7/4, 3e6, 2·10⁶, 1½, 250 ms where s is asked.
-
-    InputError where it is none, where a comma may be of thousands as well as of decimals, and where a unit
-    is another kind of thing than what is asked for.
-    """
-    if len(typed) > LONGEST_ANSWER:
-        raise InputError("answer", RULE, typed)
-    plain = _SPACES.sub("", typed).translate(_RAISED)
-    plain = plain.replace("−", "-").replace("–", "-").replace("⁄", "/").replace("μ", "µ")
-    plain, factor = _without_unit(plain, unit, typed)
-    plain = _POWER.sub(r"e\1", plain)
-    if mixed := _VULGAR.match(plain):
-        sign, whole, part = mixed.groups()
-        value = float(int(whole or 0) + unicodedata.numeric(part))
-        return (-value if sign == "-" else value) * factor
-    parts = plain.split("/")
-    if len(parts) > 2 or not all(map(_WRITTEN.fullmatch, parts)):
-        raise InputError("answer", RULE, typed)
-    numbers = [_plain_number(part, typed) for part in parts]
-    if len(numbers) == 2 and numbers[1] == 0:
-        raise InputError("answer", "must not divide by zero", typed)
-    value = (numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]) * factor
-    if abs(value) == float("inf"):
-        raise InputError("answer", RULE, shown(typed))
-    return value
-
-
-def _without_unit(plain: str, unit: str, typed: str) -> tuple[str, float]:
-    """The number without the unit behind it, and the factor from that unit to `unit`."""
-    found = re.search(r"(?<=[0-9.,¼½¾⅐-⅞])([^\W\d_][\w/]*|%)$", plain.replace("°", ""))
-    if found is None or re.search(r"[0-9.,]e[+-]?[0-9]+$", plain, re.IGNORECASE):
-        return plain, 1.0
-    behind = found[1]
-    rest = plain[: -len(behind)]
-    if behind == _SPACES.sub("", unit):
-        return rest, 1.0
-    for known in (_TIMES, _SIZES, _RATES):
-        if unit in known and behind in known:
-            return rest, known[behind] / known[unit]
-    if behind in ("x", "×") or (unit.endswith("s") and behind == unit[:-1]):  # times, and a singular
-        return rest, 1.0
-    rule = f"must be in {unit}" if unit else "must be a number without a unit"
-    raise InputError("answer", rule, typed)
-
-
-def _plain_number(text: str, typed: str) -> float:
-    """A number whose commas and points are told apart: of thousands, or of decimals."""
-    commas, points = text.count(","), text.count(".")
-    if commas and points:
-        last = "," if text.rindex(",") > text.rindex(".") else "."
-        other = "." if last == "," else ","
-        if text.count(last) > 1 or not _grouped(text.split(last)[0], other):
-            raise InputError("answer", RULE, typed)
-        text = text.replace(other, "").replace(",", ".")
-    elif commas > 1 or points > 1:
-        mark = "," if commas else "."
-        if not _grouped(text, mark):
-            raise InputError("answer", RULE, typed)
-        text = text.replace(mark, "")
-    elif re.fullmatch(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}", text):
-        whole, _, rest = text.partition(",")
-        raise InputError(
-            "answer", f"could be {whole}.{rest} or {whole}{rest}: write it without a comma", typed
-        )
-    return float(text.replace(",", "."))
-
-
-def _grouped(text: str, mark: str) -> bool:
-    """Whether `mark` parts a number into thousands."""
-    return re.fullmatch(rf"[+-]?[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+", text) is not None

@@ -44,6 +44,12 @@ feedback = "That is another run"
 ```
 """
 
+PRACTICE = """```exercise
+item = "x-C1"
+objective = "sums"
+```
+"""
+
 CHOOSE = """```exercise
 id = "choose"
 objective = "sums"
@@ -144,7 +150,7 @@ MISTAKES = [
     ("{{R}} ranks,", "[x]( JavaScript:alert) ranks,", "must link to https://…"),
     ("{{R}} ranks,", "[x](//elsewhere) ranks,", "must link to https://…"),
     ("{{R}} ranks,", "[x](&#106;avascript:alert) ranks,", "must link to https://…"),
-    ('kind = "number"', 'kind = "essay"', "predict.kind: must be one of choose-one, number, got 'essay'"),
+    ('kind = "number"', 'kind = "essay"', "predict.kind: must be one of choose-one, choose-several, order, "),
     ('answer = "R"', 'answer = "colour"', "predict.answer: figure: must be one of R, N, "),
     ('answer = "R"', 'answer = "after"', "predict.answer: figure: must be one number"),
     ('other = "No"', "", "predict.other: is needed"),
@@ -153,7 +159,7 @@ MISTAKES = [
     ('objective = "sums"', 'objective = "other"', "must be one of sums, got 'other'"),
     ('objective = "sums"', "objective = 3", "predict.objective: must be one line of at most 100 characters"),
     ('text = "That"\nfeedback = "No"', 'text = "That"', "exercise.option[1].feedback: is needed"),
-    ('text = "That"', 'text = "That"\nright = true', "exercise.option: must be two to six tables"),
+    ('text = "That"', 'text = "That"\nright = true', "exercise.option: must be two to 6 tables"),
     ('text = "That"', 'text = "<i>That</i>"', "exercise.option[1].text: must hold no HTML"),
     ('id = "choose"', 'id = "guess"', "question guess: must have a name of its own"),
     ('id = "choose"', 'id = "Choose it"', "exercise.id: must be small letters"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from asked import every_answer, give, one_wrong_and_the_right
 from streamlit.testing.v1 import AppTest
 from test_app import APP, is_fine, page_text, plain
 from test_lessons import WHOLE
@@ -13,7 +14,6 @@ from test_lessons import WHOLE
 from dpsim.directives import Exercise, Predict, Stage
 from dpsim.forms import preset, to_query
 from dpsim.lessons import Lesson, Screen, lessons
-from dpsim.questions import Question
 from dpsim.ui.picture import picture
 
 OWN = {slug: lesson for slug, lesson in lessons().items() if isinstance(lesson, Lesson)}
@@ -46,16 +46,6 @@ def stages(app: AppTest) -> list[dict[str, object]]:
 
 def screen_of(lesson: str, screen: str) -> Screen:
     return next(s for s in OWN[lesson].screens if s.slug == screen)
-
-
-def give(app: AppTest, question: Question, answer: str, place: str) -> AppTest:
-    """Answer a question and press its button."""
-    key = f"{place}/{question.id}"
-    if question.options:
-        app.radio(key=f"{key}:given").set_value(answer)
-    else:
-        app.text_input(key=f"{key}:given").set_value(answer)
-    return app.button(key=f"{key}:give").click().run()
 
 
 def said(app: AppTest) -> list[str]:
@@ -100,11 +90,10 @@ def test_no_explanation_is_on_the_page_before_an_answer(lesson: str, screen: str
     text = "\n".join(block.value for block in (*app.markdown, *app.success, *app.warning, *app.caption))
     for block in screen_of(lesson, screen).blocks:
         if isinstance(block, (Predict, Exercise)):
-            question = block.question
-            hidden = [question.feedback, question.other, *(wrong.feedback for wrong in question.wrong)]
-            hidden += [option.feedback for option in question.options]
-            hidden.append(block.after if isinstance(block, Predict) else "")
-            assert not [h for h in hidden if h and shown(h, setting) in text]
+            asked = setting.asked(block.question.asked)
+            hidden = [feedback for _, feedback, _ in every_answer(asked)]
+            hidden += [setting.shown(block.after)] if isinstance(block, Predict) else []
+            assert not [h for h in hidden if h and h in text]
 
 
 def test_a_prediction_is_locked_kept_and_shown_beside_the_outcome() -> None:
@@ -113,7 +102,7 @@ def test_a_prediction_is_locked_kept_and_shown_beside_the_outcome() -> None:
     app = opened(*WEIGHTS)
     assert "You predicted" not in page_text(app)
     assert stages(app) == []
-    give(app, question, "1", place)
+    give(app, question.asked, "1", f"{place}/{question.id}")
     is_wrong = "That is a step along the sum"
     assert "You predicted" in page_text(app)
     assert "It is" in page_text(app)
@@ -140,44 +129,38 @@ def test_nothing_is_locked_before_something_is_chosen() -> None:
 
 def test_a_malformed_number_is_a_message_and_no_attempt() -> None:
     (question,) = screen_of(*RATIO).questions
-    app = give(opened(*RATIO), question, "<b>four</b>", "/".join(RATIO))
+    place = "/".join([*RATIO, question.id])
+    app = give(opened(*RATIO), question.asked, "<b>four</b>", place)
     assert "must be a number" in app.error[0].value
     assert "<b>" not in app.error[0].value
     assert stages(app) == []
     assert said(app) == []
-    give(app, question, "8/2", "/".join(RATIO))
+    give(app, question.asked, "8/2", place)
     assert "**Right.**" in said(app)[0]
     assert not app.error
     assert "8/2" in page_text(app)
 
 
 @each_screen
-def test_every_answer_is_explained_on_the_page(lesson: str, screen: str) -> None:
+def test_wrong_and_right_answers_are_explained_on_the_page(lesson: str, screen: str) -> None:
     setting = OWN[lesson].setting
     for block in screen_of(lesson, screen).blocks:
         if not isinstance(block, (Predict, Exercise)):
             continue
-        question = block.question
-        if question.options:
-            answers = [(str(i), option.feedback) for i, option in enumerate(question.options)]
-        else:
-            answers = [(repr(setting.value(w.figure)), w.feedback) for w in question.wrong]
-            answers += [
-                ("-987654", question.other),
-                (repr(setting.value(question.answer)), question.feedback),
-            ]
+        asked, place = setting.asked(block.question.asked), f"{lesson}/{screen}/{block.question.id}"
         app = opened(lesson, screen)
-        for answer, feedback in answers:
+        for answer, feedback, right in one_wrong_and_the_right(asked):  # all of them: test_lessons_questions
             if isinstance(block, Predict):
                 app = opened(lesson, screen)
-            give(app, question, answer, f"{lesson}/{screen}")
+            give(app, asked, answer, place)
             assert not app.exception
-            assert any(shown(feedback, setting) in verdict for verdict in said(app))
+            verdict = "**Right.**" if right else "**Not quite.**"
+            assert any(verdict in told and feedback in told for told in said(app))
 
 
 def test_the_stage_s_data_stay_while_other_things_change() -> None:
     (question,) = screen_of(*WEIGHTS).questions
-    app = give(opened(*WEIGHTS), question, "2", "/".join(WEIGHTS))
+    app = give(opened(*WEIGHTS), question.asked, "2", "/".join([*WEIGHTS, question.id]))
     before = stages(app)
     app.query_params["beat"] = "barrier"  # the stage writes into the address where it stopped
     app.run()

@@ -1,4 +1,4 @@
-"""A question of any kind as a form: nothing chosen beforehand, and what is no answer is a message, no attempt."""
+"""A question as a form: nothing chosen beforehand, and what is no answer is a message, no attempt."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _give(place: str, asked: Asked, item: str, seed: str) -> None:
 
 
 def _given(place: str, asked: Asked) -> str:
-    """What stands in the form, as an answer is kept; InputError with value None where something is missing."""
+    """What stands in the form, as it is kept; InputError without a value where something is missing."""
     if asked.kind == "choose-several":
         several = [i for i in range(len(asked.options)) if st.session_state.get(f"{place}:given.{i}")]
         if not several:

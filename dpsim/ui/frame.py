@@ -50,6 +50,7 @@ def navigation() -> StreamlitPage:
         st.Page("pages/step.py", title="One step", default=True),
         st.Page("pages/lab.py", title="Lab", url_path="lab"),
         st.Page("pages/lesson.py", title="Lessons", url_path="lesson"),
+        st.Page("pages/practice.py", title="Practice", url_path="practice"),
         st.Page("pages/progress.py", title="Progress", url_path="progress"),
     ]
     page = st.navigation(pages, position="top")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsim.directives import Chart, Code, Compare, Exercise, Predict, Stage
+from dpsim.directives import Chart, Code, Compare, Exercise, Practice, Predict, Stage
 from dpsim.figures import figure
 from dpsim.forms import to_query
 from dpsim.lessons import Prose, Screen
@@ -17,6 +17,7 @@ from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
 from dpsim.ui.picture import picture, play
+from dpsim.ui.practice import drill
 from dpsim.ui.text import explained
 
 # On a card, where the other cards say what it is not.
@@ -41,6 +42,8 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
                     return False
             elif isinstance(block, Exercise):
                 exercise(block, f"{place}/{block.question.id}", setting)
+            elif isinstance(block, Practice):
+                drill(block.item, f"{place}/{block.id}")
             else:
                 _shown(block, place, setting)
     return True

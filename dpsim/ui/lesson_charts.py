@@ -5,8 +5,10 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from dpsim.directives import Chart
-from dpsim.figures import figure, run
+from dpsim.exercises import Series
+from dpsim.figures import figure
 from dpsim.reduction import NAMES
+from dpsim.run_figures import run
 from dpsim.wording import listed, number
 
 # Colour means rank elsewhere, so ways of reducing also differ by texture and dashes. Every ink has a contrast
@@ -85,3 +87,22 @@ def _over_steps(chart: Chart) -> tuple[go.Figure, str]:
         drawing,
         f"Line chart over {chart.scenario.steps} steps of the {AXES[chart.show]}. {'; '.join(said)}.",
     )
+
+
+def series_drawn(series: Series) -> tuple[go.Figure, str]:
+    """How an exercise's answer depends on the one number that matters, with its own point marked."""
+    line = {"color": INKS[0], "width": 3}
+    drawing = go.Figure(go.Scatter(x=series.x, y=series.y, mode="lines+markers", line=line, showlegend=False))
+    x, y = series.at, series.y[series.x.index(series.at)]
+    mark = {"size": 15, "symbol": "circle-open", "color": INKS[2], "line": {"width": 3}}
+    drawing.add_scatter(x=[x], y=[y], mode="markers", marker=mark, name="this exercise")
+    drawing.update_xaxes(title_text=series.x_name)
+    drawing.update_yaxes(title_text=series.y_name, rangemode="tozero")
+    drawing.update_layout(
+        height=300, margin={"l": 10, "r": 10, "t": 10, "b": 10}, font={"size": 15},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    )  # fmt: skip
+    (x0, y0), (x1, y1) = ((series.x[i], series.y[i]) for i in (0, -1))
+    ends = f"from {number(y0)} at {number(x0)} to {number(y1)} at {number(x1)}"
+    said = f"{series.title}: line chart of {series.y_name} against {series.x_name}, {ends}."
+    return drawing, f"{said} This exercise: {number(y)} at {number(x)}."

@@ -1,4 +1,4 @@
-"""Questions on a lesson's screen: a prediction is locked before its outcome shows, an exercise may be tried again."""
+"""Questions in a lesson: a prediction is locked before its outcome shows, an exercise may be tried again."""
 
 from __future__ import annotations
 

@@ -65,11 +65,7 @@ def _list(found: dict[str, Lesson | InputError]) -> None:
 
 def _card(lesson: Lesson) -> None:
     st.subheader(literal(lesson.title), anchor=False)
-    asked = [
-        f"{lesson.slug}/{screen.slug}/{question.id}"
-        for screen in lesson.screens
-        for question in screen.questions
-    ]
+    asked = [f"{lesson.slug}/{screen.slug}/{asked.id}" for screen in lesson.screens for asked in screen.asked]
     done = sum(place in answers() for place in asked)
     facts = [
         f"{lesson.minutes} minutes",
