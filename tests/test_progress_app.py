@@ -11,8 +11,10 @@ import pytest
 from serving import free_port
 from streamlit.testing.v1 import AppTest
 from test_app import APP, is_fine, page_text, plain
+from test_lessons import WHOLE
 
 import dpsim.store
+from dpsim.exercises import items
 from dpsim.lessons import Lesson, lessons
 from dpsim.progress import DAY_S, Attempt
 from dpsim.recovery import is_key, learner_id, recovery_code
@@ -23,6 +25,8 @@ KEY, OTHER = "0123456789abcdef" * 2, "f" * 32
 SCREEN = ("one-step", "what-will-the-weights-be")
 (QUESTION,) = next(s for s in lessons()[SCREEN[0]].screens if s.slug == SCREEN[1]).questions
 PLACE = "/".join([*SCREEN, QUESTION.id])
+NUMBER = ("one-step", "what-more-ranks-bring", "tokens-per-step")
+DRILLS = list(items())
 RIGHT = next(i for i, option in enumerate(QUESTION.asked.options) if option.right)
 
 
@@ -32,6 +36,10 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     chosen = f"sqlite:///{tmp_path / 'p.sqlite3'}"
     monkeypatch.setenv("DPSIM_DATABASE", chosen)
     return chosen
+
+
+def title(n: int) -> str:
+    return items()[DRILLS[n]].title
 
 
 def opened(page: str = "progress", **query: str) -> AppTest:
@@ -127,32 +135,37 @@ def test_a_new_session_has_the_answers_once_the_browser_has_told_its_key() -> No
 
 
 def test_what_was_answered_before_the_key_came_is_added_to_what_is_there(url: str) -> None:
-    filled(url, attempt("x-1", True, 2)).keep_answer(learner_id(KEY), "a/b/c", "1")
+    filled(url, attempt(DRILLS[1], True, 2)).keep_answer(learner_id(KEY), "a/b/c", "1")
     app = says(answered(lesson(), RIGHT), KEY)
-    assert [a.item for a in me(app).attempts] == ["x-1", PLACE]
+    assert [a.item for a in me(app).attempts] == [DRILLS[1], PLACE]
     assert me(app).answers == {"a/b/c": "1", PLACE: str(RIGHT)} == store(url).answers(learner_id(KEY))
-    assert [a.item for a in store(url).attempts(learner_id(KEY))] == ["x-1", PLACE]
+    assert [a.item for a in store(url).attempts(learner_id(KEY))] == [DRILLS[1], PLACE]
     for _ in range(3):
         app.run()
     assert len(store(url).attempts(learner_id(KEY))) == len(me(app).attempts) == 2
 
 
 def test_the_page_says_what_is_due_what_comes_what_is_mastered(url: str) -> None:
-    ladder = [attempt("x-3", True, days) for days in (50, 49, 46, 39, 18)]
-    filled(url, attempt("x-1", True, 3), attempt("x-2", True, 0.5), attempt("x-4", False, 1), *ladder)
+    ladder = [attempt(DRILLS[3], True, days) for days in (50, 49, 46, 39, 18)]
+    filled(
+        url, attempt(DRILLS[1], True, 3), attempt(DRILLS[2], True, 0.5), attempt(DRILLS[4], False, 1), *ladder
+    )
     app = says(opened(), KEY)
     is_fine(app)
     assert [metric.value for metric in app.metric] == ["2", "1", "1"]
-    assert section(app, "Due now") == ["**x-1**  \n1 of 1 answer right", "**x-4**  \n0 of 1 answer right"]
-    assert section(app, "Coming later") == ["- **x-2** in 12 hours, round 1 of 4"]
-    assert section(app, "Mastered") == ["- x-3"]
+    assert section(app, "Due now") == [
+        f"**{title(1)}**  \n1 of 1 answer right",
+        f"**{title(4)}**  \n0 of 1 answer right",
+    ]
+    assert section(app, "Coming later") == [f"- **{title(2)}** in 12 hours, round 1 of 4"]
+    assert section(app, "Mastered") == [f"- {title(3)}"]
 
 
 def test_a_lesson_s_questions_are_counted_but_do_not_come_again(url: str) -> None:
     app = says(answered(lesson(), RIGHT), KEY)
     app = says(opened(), KEY)
     own = [found for found in lessons().values() if isinstance(found, Lesson)]
-    counts = [sum(len(screen.questions) for screen in found.screens) for found in own]
+    counts = [sum(len(screen.asked) for screen in found.screens) for found in own]
     assert section(app, "Lessons") == [
         f"1 of {counts[0]} questions answered, 1 right",
         *(f"0 of {count} questions answered" for count in counts[1:]),
@@ -161,14 +174,14 @@ def test_a_lesson_s_questions_are_counted_but_do_not_come_again(url: str) -> Non
 
 
 def test_misconceptions_are_held_until_a_right_answer(url: str) -> None:
-    kept = filled(url, attempt("x-1", False, 3, "M-odd"))
+    kept = filled(url, attempt(DRILLS[1], False, 3, "M-odd"))
     assert section(says(opened(), KEY), "Misconceptions you still hold")[0].startswith("**M-odd**")
-    kept.record(learner_id(KEY), attempt("x-1", True, 2))
+    kept.record(learner_id(KEY), attempt(DRILLS[1], True, 2))
     assert section(says(opened(), KEY), "Misconceptions you still hold") == []
 
 
 def test_the_code_is_shown_on_demand_and_brings_everything_to_another_browser(url: str) -> None:
-    filled(url, attempt("x-1", True, 3))
+    filled(url, attempt(DRILLS[1], True, 3))
     app = says(opened(), KEY)
     assert not app.code
     app.button(key="progress.show").click().run()
@@ -180,28 +193,28 @@ def test_the_code_is_shown_on_demand_and_brings_everything_to_another_browser(ur
     assert [block.value for block in other.success] == [
         "This browser goes on with what was kept under the code\\."
     ]
-    assert [a.item for a in me(other).attempts] == ["x-1"]
+    assert [a.item for a in me(other).attempts] == [DRILLS[1]]
     told = to_browser(other)
     assert (told["wish"], told["key"]) == ("set", KEY)
     assert says(other, KEY).button(key="progress.show")
 
 
 def test_another_code_replaces_what_the_browser_had_and_leaves_it_in_the_store(url: str) -> None:
-    filled(url, attempt("x-1", True, 3))
-    filled(url, attempt("x-2", True, 3), key=OTHER)
+    filled(url, attempt(DRILLS[1], True, 3))
+    filled(url, attempt(DRILLS[2], True, 3), key=OTHER)
     app = says(opened(), OTHER)
     app.text_input(key="progress.code").set_value(recovery_code(KEY))
     app.button(key="progress.use.go").click().run()
-    assert [a.item for a in me(app).attempts] == ["x-1"]
+    assert [a.item for a in me(app).attempts] == [DRILLS[1]]
     assert to_browser(app)["wish"] == "set"  # what the browser said last was of before, and does not count
-    assert [a.item for a in store(url).attempts(learner_id(OTHER))] == ["x-2"]
+    assert [a.item for a in store(url).attempts(learner_id(OTHER))] == [DRILLS[2]]
 
 
 @pytest.mark.parametrize(
     "typed", ["", "nonsense", "<b>x</b>", recovery_code(OTHER), recovery_code(KEY)[:-1] + "?"]
 )
 def test_a_code_that_leads_nowhere_is_a_message_and_changes_nothing(url: str, typed: str) -> None:
-    filled(url, attempt("x-1", True, 3))
+    filled(url, attempt(DRILLS[1], True, 3))
     app = says(opened(), KEY)
     app.text_input(key="progress.code").set_value(typed)
     app.button(key="progress.use.go").click().run()
@@ -214,7 +227,7 @@ def test_a_code_that_leads_nowhere_is_a_message_and_changes_nothing(url: str, ty
 
 
 def test_the_export_holds_everything(url: str) -> None:
-    filled(url, attempt("x-1", True, 3)).keep_answer(learner_id(KEY), "a/b/c", "1")
+    filled(url, attempt(DRILLS[1], True, 3)).keep_answer(learner_id(KEY), "a/b/c", "1")
     app = says(opened(), KEY)
     export = json.loads(exported(me(app)))
     assert store(url).export(learner_id(KEY)).items() <= export.items()
@@ -226,8 +239,8 @@ def test_the_export_holds_everything(url: str) -> None:
 
 
 def test_deleting_asks_first_and_leaves_nothing(url: str) -> None:
-    filled(url, attempt("x-1", True, 3)).keep_answer(learner_id(KEY), PLACE, "1")
-    filled(url, attempt("x-2", True, 3), key=OTHER)
+    filled(url, attempt(DRILLS[1], True, 3)).keep_answer(learner_id(KEY), PLACE, "1")
+    filled(url, attempt(DRILLS[2], True, 3), key=OTHER)
     app = says(opened(), KEY)
     app.button(key="progress.delete").click().run()
     app.button(key="progress.no").click().run()
@@ -246,12 +259,38 @@ def test_deleting_asks_first_and_leaves_nothing(url: str) -> None:
 
 
 def test_a_key_that_is_gone_or_another_in_the_browser_changes_the_session(url: str) -> None:
-    filled(url, attempt("x-1", True, 3))
-    filled(url, attempt("x-2", True, 3), key=OTHER)
+    filled(url, attempt(DRILLS[1], True, 3))
+    filled(url, attempt(DRILLS[2], True, 3), key=OTHER)
     app = says(opened(), KEY)
-    assert [a.item for a in me(says(app, OTHER)).attempts] == ["x-2"]
+    assert [a.item for a in me(says(app, OTHER)).attempts] == [DRILLS[2]]
     assert me(says(app, "")).attempts == []
     assert "Nothing here yet" in page_text(app)
+
+
+def test_an_answer_that_its_question_cannot_take_any_more_counts_as_none(url: str) -> None:
+    kept = filled(url, attempt("gone-from-the-bank", False, 1, "M-gone"))
+    kept.keep_answer(learner_id(KEY), PLACE, "17")
+    kept.keep_answer(learner_id(KEY), "/".join(NUMBER), "no number any more")
+    app = says(lesson(), KEY)
+    is_fine(app)
+    assert "You predicted" not in page_text(app)
+    is_fine(says(opened("lesson", lesson=NUMBER[0], screen=NUMBER[1]), KEY))
+    is_fine(says(opened(), KEY))
+
+
+def test_a_drill_in_a_lesson_counts_for_the_bank_s_exercise(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drill = f'\n```exercise\nitem = "{DRILLS[1]}"\nobjective = "sums"\n```\n'
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "small.md").write_text(WHOLE + drill, "utf-8")
+    monkeypatch.setenv("DPSIM_LESSONS", str(tmp_path / "lessons"))
+    kept = filled(url, attempt(DRILLS[1], True, 2))
+    kept.keep_answer(learner_id(KEY), f"small/second-screen/{DRILLS[1].lower()}", "1")
+    app = says(opened(), KEY)
+    is_fine(app)
+    assert section(app, "Lessons").count("1 of 3 questions answered, 1 right") == 1
+    assert app.metric[0].value == "1"
 
 
 @pytest.mark.parametrize(
@@ -314,7 +353,7 @@ def test_without_its_database_the_app_goes_on_and_catches_up_later(
 
 
 def test_there_is_room_for_so_many_attempts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    filled(url, attempt("x-1", True, 3))
+    filled(url, attempt(DRILLS[1], True, 3))
     monkeypatch.setattr(dpsim.store, "MOST", 1)
     app = answered(says(lesson(), KEY), RIGHT)
     assert not app.exception

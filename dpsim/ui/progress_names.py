@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
-from types import ModuleType
 
+from dpsim.exercises import items, variant
 from dpsim.lessons import Lesson, lessons
+from dpsim.misconceptions import misconceptions
 from dpsim.progress import DAY_S, Attempt
-from dpsim.questions import Asked
+from dpsim.questions import Asked, Question
 from dpsim.wording import plural
 
 HOUR_S = 3600.0
 
 
-def _module(name: str) -> ModuleType | None:
-    try:
-        return import_module(f"dpsim.{name}")
-    except ModuleNotFoundError:
-        return None
-
-
 def title(item: str) -> str:
     """An exercise's title; its id where the bank does not have it any more."""
-    bank = _module("exercises")
-    found = bank.items().get(item) if bank else None
-    return found.title if found else item
+    return items()[item].title if item in items() else item
 
 
 def misconception(name: str) -> tuple[str, str]:
     """What is believed, and what holds instead; the bare id where it is not known any more."""
-    module = _module("misconceptions")
-    found = module.misconceptions().get(name) if module else None
+    found = misconceptions().get(name)
     return (found.name, found.right) if found else (name, "")
 
 
@@ -40,25 +30,28 @@ def readable() -> list[Lesson]:
     return [lesson for lesson in lessons().values() if isinstance(lesson, Lesson)]
 
 
-def places(lesson: Lesson) -> list[str]:
-    """Where the lesson asks something."""
-    asked = [(screen.slug, question.id) for screen in lesson.screens for question in screen.questions]
-    return [f"{lesson.slug}/{screen}/{question}" for screen, question in asked]
+def places(lesson: Lesson) -> dict[str, str]:
+    """Where the lesson asks something, and the item that an answer there counts for."""
+    return {
+        (place := f"{lesson.slug}/{screen.slug}/{asked.id}"): place
+        if isinstance(asked, Question)
+        else asked.item
+        for screen in lesson.screens
+        for asked in screen.asked
+    }
 
 
 def can_show(attempts: Iterable[Attempt]) -> dict[str, set[str]]:
-    """The misconceptions that a wrong answer can show, by item: at every lesson's question, and at the bank's
-    exercises that were answered."""
+    """The misconceptions that a wrong answer can show, by item: at every lesson's question, and at those of
+    the bank's exercises that were answered."""
     found = {
         f"{lesson.slug}/{screen.slug}/{question.id}": _shows(question.asked)
         for lesson in readable()
         for screen in lesson.screens
         for question in screen.questions
     }
-    if bank := _module("exercises"):
-        answered = {attempt.item for attempt in attempts} & set(bank.items())
-        found |= {item: _shows(bank.variant(item, "")) for item in answered}
-    return found
+    answered = {attempt.item for attempt in attempts} & set(items())
+    return found | {item: _shows(variant(item, "")) for item in answered}
 
 
 def _shows(asked: Asked) -> set[str]:

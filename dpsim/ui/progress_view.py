@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-from pathlib import Path
 
 import streamlit as st
 
-from dpsim.app import folder
+from dpsim.exercises import items
 from dpsim.progress import MASTERED, Attempt, Standing, due, held, learning, mastered
 from dpsim.prose import literal
 from dpsim.ui.frame import frame
@@ -52,7 +52,7 @@ def _empty() -> None:
 def _learned(attempts: list[Attempt], answered: dict[str, str], now: float) -> None:
     """What the attempts come to. A lesson's question always has the same numbers: only the bank's exercises,
     which have fresh ones, come again."""
-    drills = [attempt for attempt in attempts if "/" not in attempt.item]
+    drills = [attempt for attempt in attempts if attempt.item in items()]
     now_due, rests = due(drills, now), [item for item in learning(drills) if item.due and item.due > now]
     done = mastered(drills)
     with st.container(horizontal=True, gap="large"):
@@ -69,40 +69,40 @@ def _learned(attempts: list[Attempt], answered: dict[str, str], now: float) -> N
     _lessons(attempts, answered)
 
 
-def _due(items: list[Standing]) -> None:
-    if not items:
+def _due(found: list[Standing]) -> None:
+    if not found:
         return
     st.header("Due now", anchor=False)
-    for item in items[:MOST_SHOWN]:
+    for item in found[:MOST_SHOWN]:
         said = f"{item.right} of {plural(item.attempts, 'answer')} right"
         _row(f"**{literal(title(item.item))}**  \n{said}", item.item, f"row-due-{item.item}")
-    _more(items)
+    _more(found)
 
 
-def _later(items: list[Standing], now: float) -> None:
-    if not items:
+def _later(found: list[Standing], now: float) -> None:
+    if not found:
         return
     st.header("Coming later", anchor=False)
     lines = [
         f"- **{literal(title(item.item))}** {when(item.due - now)}, round {item.box} of {MASTERED - 1}"
-        for item in items[:MOST_SHOWN]
+        for item in found[:MOST_SHOWN]
         if item.due is not None
     ]
     st.markdown("\n".join(lines))
-    _more(items)
+    _more(found)
 
 
-def _mastered(items: list[Standing]) -> None:
-    if not items:
+def _mastered(found: list[Standing]) -> None:
+    if not found:
         return
     st.header("Mastered", anchor=False)
-    st.markdown("\n".join(f"- {literal(title(item.item))}" for item in items[:MOST_SHOWN]))
-    _more(items)
+    st.markdown("\n".join(f"- {literal(title(item.item))}" for item in found[:MOST_SHOWN]))
+    _more(found)
 
 
-def _more(items: list[Standing]) -> None:
-    if len(items) > MOST_SHOWN:
-        st.caption(f"and {len(items) - MOST_SHOWN} more")
+def _more(found: list[Standing]) -> None:
+    if len(found) > MOST_SHOWN:
+        st.caption(f"and {len(found) - MOST_SHOWN} more")
 
 
 def _mistaken(attempts: list[Attempt]) -> None:
@@ -123,10 +123,10 @@ def _lessons(attempts: list[Attempt], answered: dict[str, str]) -> None:
     st.header("Lessons", anchor=False)
     for lesson in readable():
         asked = places(lesson)
-        done = [place for place in asked if place in answered]
+        done = {place: item for place, item in asked.items() if place in answered}
         said = f"{len(done)} of {plural(len(asked), 'question')} answered"
         if done:
-            said += f", {sum(last.get(place, False) for place in done)} right"
+            said += f", {sum(last.get(item, False) for item in done.values())} right"
         with st.container(horizontal=True, vertical_alignment="center", key=f"row-lesson-{lesson.slug}"):
             st.page_link("pages/lesson.py", label=literal(lesson.title), query_params={"lesson": lesson.slug})
             st.caption(said, width="content")
@@ -142,8 +142,8 @@ def _row(markdown: str, item: str, key: str) -> None:
                 "pages/lesson.py", label="See the lesson", icon=":material/school:",
                 query_params={"lesson": lesson, "screen": screen},
             )  # fmt: skip
-        elif (Path(folder()) / "pages" / "practice.py").is_file():
+        elif item in items():
             st.page_link(
                 "pages/practice.py", label="Practise", icon=":material/exercise:",
-                query_params={"item": item},
+                query_params={"item": item, "seed": secrets.token_hex(4)},
             )  # fmt: skip
