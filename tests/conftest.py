@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stage_page import Stage
 
 DESKTOP = {"width": 1280, "height": 900}
+FORGET = "try { localStorage.removeItem('dpsim.key'); } catch {}"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -91,6 +92,7 @@ def pages(contexts: Callable[..., BrowserContext]) -> Iterator[Pages]:
     yield pages
     faults = [fault for page in opened for fault in page.faults]
     for page in opened:
+        page.page.evaluate(FORGET)  # the next test's page is a new learner's
         page.page.close()
     assert not faults, "\n".join(faults)
 
