@@ -16,12 +16,16 @@ import numpy as np
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, choice, key_shown
 from dpsim.comparison import Comparison, Outcome, compare
+from dpsim.family import UNITS, Family, percent
+from dpsim.figures_data import FAMILIES as DATA
+from dpsim.figures_data import STAGES
 from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.published import Published, published
 from dpsim.reduction import reduction
-from dpsim.scenario import SCHEMES, Scenario
+from dpsim.scenario import APP_RANKS, SCHEMES, Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import Trace
-from dpsim.wording import duration, number, size, vector
+from dpsim.wording import duration, size, vector
 
 UNDEFINED = "undefined"
 
@@ -106,22 +110,6 @@ def run(scenario: Scenario) -> Run:
     return Run(trace, compare(scenario), step_metrics(trace, 0))
 
 
-@dataclass(frozen=True)
-class Family:
-    """Figures of one kind: what they say, their keys (rank, scheme, way), their source, how written."""
-
-    says: str
-    keys: tuple[str, ...]
-    of: Callable[..., Any]
-    written: Callable[[float], str] = number
-
-
-def _percent(value: float) -> str:
-    return f"{number(float(f'{value:.3g}'))} %"
-
-
-UNITS = {duration: "s", size: "B", _percent: "%"}
-
 FAMILIES: dict[str, Family] = {
     "R": Family("ranks", (), lambda run: run.scenario.world_size),
     "N": Family("all valid tokens", (), lambda run: run.counts().sum()),
@@ -144,7 +132,7 @@ FAMILIES: dict[str, Family] = {
         "its relative L2 error",
         ("way",),
         lambda run, way: run.error(way),
-        _percent,
+        percent,
     ),
     "cosine": Family("its cosine against one device", ("way",), lambda run, way: run.way(way).cosine[0]),
     "weight": Family(
@@ -191,9 +179,9 @@ FAMILIES: dict[str, Family] = {
         "bytes of the gradient that a rank sends", ("rank",), lambda run, r: run.metrics.bytes_sent[r], size
     ),
     "efficiency": Family(
-        "the scaling efficiency", (), lambda run: _times(100, run.metrics.scaling_efficiency), _percent
+        "the scaling efficiency", (), lambda run: _times(100, run.metrics.scaling_efficiency), percent
     ),
-}
+} | DATA
 
 
 def figure(scenario: Scenario, name: str) -> Figure:
@@ -209,7 +197,20 @@ def figure(scenario: Scenario, name: str) -> Figure:
     return _entry(name, family.of(run(scenario), *wanted), family.written, keys[len(wanted) :])
 
 
-def _key(kind: str, key: str, scenario: Scenario) -> int | str:
+def _key(kind: str, key: str, scenario: Scenario) -> int | str | Published:
+    if kind == "published":
+        return published()[choice("figure", key, published())]
+    if kind == "stage":
+        return choice("figure", key, STAGES)
+    if kind == "count":
+        if key not in map(str, range(1, APP_RANKS + 1)):
+            raise InputError("figure", f"must have a whole number from 1 to {APP_RANKS}", key)
+        return int(key)
+    if kind == "micro":
+        known = [str(k) for k in range(min(scenario.micro_batches))]
+        if key not in known:
+            raise InputError("figure", f"must name a micro-batch from 0 to {len(known) - 1}", key)
+        return int(key)
     if kind == "rank":
         known = [str(r) for r in range(scenario.world_size)]
         if key not in known:
@@ -223,7 +224,14 @@ def _key(kind: str, key: str, scenario: Scenario) -> int | str:
 
 
 def _entry(name: str, found: Any, written: Callable[[float], str], rest: Sequence[str]) -> Figure:
-    """The figure of what was found: a number, a list, an entry of a list, or nothing."""
+    """The figure of what was found: a number, a list, an entry of a list, text, or nothing."""
+    if isinstance(found, str):
+        if rest:
+            raise InputError("figure", "must end behind its keys", key_shown(name))
+        return Figure(found, None)
+    unit = UNITS.get(written, "")
+    if isinstance(found, Published):
+        found, written, unit = found.values, found.written, found.unit
     values = None if found is None else [float(v) for v in np.ravel(found)]
     if rest:
         entries = 1 if values is None else len(values)
@@ -235,7 +243,7 @@ def _entry(name: str, found: Any, written: Callable[[float], str], rest: Sequenc
         return Figure(UNDEFINED, None)
     if len(values) > 1:
         return Figure(vector(values), None)
-    return Figure(written(values[0]), values[0], UNITS.get(written, ""))
+    return Figure(written(values[0]), values[0], unit)
 
 
 def _tokens(run: Run) -> Any:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary"),
-    ("parts", "typed", "typed_number", "prose", "fit"),
+    ("parts", "typed", "typed_number", "prose", "fit", "family", "published"),
     ("scenario", "questions"),
     ("forms",),
     ("batch",),
@@ -29,6 +29,8 @@ LAYERS = (
     ("trace", "hardware"),
     ("size", "trace_files"),
     ("simulate", "comparison", "metrics", "replay"),
+    ("scaling",),
+    ("figures_data",),
     ("__init__",),
     ("rounds", "contrast", "hiding", "as_run", "differences", "origins", "reduce_input", "app", "figures"),
     ("telling", "derivations", "setting", "report"),
