@@ -11,8 +11,8 @@ from dpsim.wording import duration, number, size
 
 @dataclass(frozen=True)
 class Family:
-    """Figures of one kind: what they say, their keys (rank, scheme, way, micro, count, stage, published), their
-    source, how written. The source gives a number, a list, text, a published figure, or None: undefined."""
+    """Figures of one kind: what they say, their keys (rank, scheme, way, micro, count, stage, published),
+    their source, how written. The source gives a number, a list, text, a published figure, or None: undefined."""
 
     says: str
     keys: tuple[str, ...]

@@ -33,7 +33,7 @@ def memory(stage: str, parameters: float, ranks: float) -> float:
 
 
 def epoch_order(seed: int, epoch: int, count: int) -> list[int]:
-    """The order in which a sampler that was told its epoch deals `count` sequences: the same for all ranks."""
+    """The order in which a sampler that was told its epoch deals `count` sequences: one for all ranks."""
     return [int(i) for i in np.random.default_rng([seed, 4, epoch]).permutation(count)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -44,7 +44,11 @@ class Published:
         return f"{count(value)} {self.unit}".rstrip()
 
 
-_SCALED = {"s": duration, "B": in_bytes, "B/s": lambda value: f"{in_bytes(value)}/s"}
+_SCALED: Mapping[str, Callable[[float], str]] = {
+    "s": duration,
+    "B": in_bytes,
+    "B/s": lambda value: f"{in_bytes(value)}/s",
+}
 
 
 def count(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Accumulation in two real processes with DistributedDataParallel: every pass synchronised, or the last alone.
+"""Accumulation in two real processes with DistributedDataParallel: all passes synchronised, or only the last.
 
 Run it: ``python accumulation_torch.py``. It needs torch, starts its two processes itself and checks itself.
 """

@@ -36,7 +36,7 @@ assert hands == [[0, 4, 8], [1, 5, 9], [2, 6, 0], [3, 7, 1]]
 assert Fraction(sum(numbers), len(numbers)) == Fraction(9, 2)
 assert Fraction(sum(dealt), len(dealt)) == Fraction(23, 6)
 assert len(dealt) - len(numbers) == -len(numbers) % 4
-# Nobody says which epoch it is: the same order for ever. Everybody says it: a new one each time, equal on all.
+# Nobody says which epoch it is: the same order for ever. Everybody says it: a new one each time.
 assert len({tuple(order_of(0, 10)) for _ in range(3)}) == 1
 assert len({tuple(order_of(epoch, 10)) for epoch in range(3)}) == 3
 assert sorted(order_of(2, 10)) == numbers
