@@ -19,6 +19,7 @@ from dpsim.faults import NAMED, Fault, broken
 from dpsim.figures import Figure
 from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
+from dpsim.published import published
 from dpsim.questions import Asked, Option, Question, Slip
 from dpsim.recordings import recording, recordings
 from dpsim.run_figures import run
@@ -30,7 +31,8 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
-CHARTS = ("weight", "error", "loss", "time", "step", "buckets")
+CHARTS = ("weight", "error", "loss", "time", "step", "buckets", "speedup", "memory", "published")
+OF_PUBLISHED = ("memory", "published")  # charts of two published figures
 
 
 @dataclass(frozen=True)
@@ -82,12 +84,17 @@ class Compare:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps."""
+    """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps.
+
+    Or of the scenario's speed-up on other numbers of ranks; or of two published figures, `names`: the memory
+    for so many parameters on so many ranks, or the second list of figures against the first.
+    """
 
     scenario: Scenario
     show: str
     ways: tuple[str, ...]
     caption: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,7 +177,9 @@ class Keys:
         """One of some words."""
         return choice(f"{self.where}.{key}", self.take(key, default), options)
 
-    def several_of(self, key: str, options: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+    def several_of(
+        self, key: str, options: tuple[str, ...], default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
         """Some of some words."""
         name = f"{self.where}.{key}"
         found = sequence(name, self.take(key, default), len(options))
@@ -319,8 +328,19 @@ def _compare(keys: Keys) -> Compare:
 
 def _chart(keys: Keys) -> Chart:
     show = keys.one_of("show", CHARTS)
+    scenario, caption = keys.scenario(), keys.text("caption", "")
+    if show in OF_PUBLISHED:
+        names = keys.several_of("figures", tuple(published()))
+        figures = [published()[name] for name in names]
+        lengths = {len(figure.values) for figure in figures}
+        if len(names) != 2 or len(lengths) > 1 or (lengths == {1}) != (show == "memory"):
+            what = "parameters and ranks" if show == "memory" else "two lists of figures of one length"
+            raise InputError(f"{keys.where}.figures", f"must name {what}", list(names))
+        return Chart(scenario, show, (), caption, names)
+    if show == "speedup":
+        return Chart(scenario, show, (), caption)
     ways = SCHEMES if show == "weight" else (*SCHEMES, "one_device")
-    return Chart(keys.scenario(), show, keys.several_of("ways", ways, WAYS[:2]), keys.text("caption", ""))
+    return Chart(scenario, show, keys.several_of("ways", ways, WAYS[:2]), caption)
 
 
 def _collectives(keys: Keys) -> Collectives:

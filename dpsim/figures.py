@@ -14,10 +14,14 @@ import numpy as np
 
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, choice, key_shown
+from dpsim.family import UNITS, Family, percent
+from dpsim.figures_data import FAMILIES as DATA
+from dpsim.figures_data import STAGES
 from dpsim.figures_time import TIMES
+from dpsim.published import Published, published
 from dpsim.recordings import PARTS, RECORDED, recordings
-from dpsim.run_figures import Family, Run, percent, run
-from dpsim.scenario import COLLECTIVES, SCHEMES, Scenario
+from dpsim.run_figures import Run, run
+from dpsim.scenario import APP_RANKS, COLLECTIVES, SCHEMES, Scenario
 from dpsim.wording import duration, size, vector
 
 UNDEFINED = "undefined"
@@ -38,8 +42,6 @@ class Figure:
         assert self.value is not None
         return self.value
 
-
-UNITS = {duration: "s", size: "B", percent: "%"}
 
 FAMILIES: dict[str, Family] = (
     {
@@ -124,6 +126,7 @@ FAMILIES: dict[str, Family] = (
         ),
     }
     | TIMES
+    | DATA
     | RECORDED
 )
 
@@ -141,7 +144,20 @@ def figure(scenario: Scenario, name: str) -> Figure:
     return _entry(name, family.of(run(scenario), *wanted), family.written, keys[len(wanted) :])
 
 
-def _key(kind: str, key: str, scenario: Scenario) -> int | str:
+def _key(kind: str, key: str, scenario: Scenario) -> int | str | Published:
+    if kind == "published":
+        return published()[choice("figure", key, published())]
+    if kind == "stage":
+        return choice("figure", key, STAGES)
+    if kind == "count":
+        if key not in map(str, range(1, APP_RANKS + 1)):
+            raise InputError("figure", f"must have a whole number from 1 to {APP_RANKS}", key)
+        return int(key)
+    if kind == "micro":
+        known = [str(k) for k in range(min(scenario.micro_batches))]
+        if key not in known:
+            raise InputError("figure", f"must name a micro-batch from 0 to {len(known) - 1}", key)
+        return int(key)
     if kind == "rank":
         known = [str(r) for r in range(scenario.world_size)]
         if key not in known:
@@ -161,7 +177,14 @@ def _key(kind: str, key: str, scenario: Scenario) -> int | str:
 
 
 def _entry(name: str, found: Any, written: Callable[[float], str], rest: Sequence[str]) -> Figure:
-    """The figure of what was found: a number, a list, an entry of a list, or nothing."""
+    """The figure of what was found: a number, a list, an entry of a list, text, or nothing."""
+    if isinstance(found, str):
+        if rest:
+            raise InputError("figure", "must end behind its keys", key_shown(name))
+        return Figure(found, None)
+    unit = UNITS.get(written, "")
+    if isinstance(found, Published):
+        found, written, unit = found.values, found.written, found.unit
     values = None if found is None else [float(v) for v in np.ravel(found)]
     if rest:
         entries = 1 if values is None else len(values)
@@ -173,7 +196,7 @@ def _entry(name: str, found: Any, written: Callable[[float], str], rest: Sequenc
         return Figure(UNDEFINED, None)
     if len(values) > 1:
         return Figure(vector(values), None)
-    return Figure(written(values[0]), values[0], UNITS.get(written, ""))
+    return Figure(written(values[0]), values[0], unit)
 
 
 def _tokens(run: Run) -> Any:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary", "user_data"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery"),
+    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "family", "published"),
     ("edited",),
     ("scenario", "questions"),
     ("forms", "progress"),
@@ -30,7 +30,8 @@ LAYERS = (
     ("trace", "hardware"),
     ("size", "trace_files"),
     ("simulate", "comparison", "metrics", "replay"),
-    ("replicas",),
+    ("replicas", "scaling"),
+    ("figures_data",),
     ("__init__",),
     ("mishaps",),
     (
