@@ -12,7 +12,9 @@ from dpsim.wording import duration, number, size
 @dataclass(frozen=True)
 class Family:
     """Figures of one kind: what they say, their keys (rank, scheme, way, micro, count, stage, published),
-    their source, how written. The source gives a number, a list, text, a published figure, or None: undefined."""
+    their source, how written. The source gives a number, a list, text, a published figure, or None if
+    undefined.
+    """
 
     says: str
     keys: tuple[str, ...]
@@ -25,4 +27,9 @@ def percent(value: float) -> str:
     return f"{number(float(f'{value:.3g}'))} %"
 
 
-UNITS = {duration: "s", size: "B", percent: "%"}
+def gigabytes(value: float) -> str:
+    """A value in GB, with three digits."""
+    return f"{number(float(f'{value:.3g}'))} GB"
+
+
+UNITS = {duration: "s", size: "B", percent: "%", gigabytes: "GB"}

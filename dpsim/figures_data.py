@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpsim.batch import global_batch
-from dpsim.family import Family, percent
+from dpsim.family import Family, gigabytes, percent
 from dpsim.network import cost
 from dpsim.published import Published
 from dpsim.scaling import speedup, speedup_same_batch
@@ -102,6 +102,7 @@ SAMPLER = {
         (),
         lambda run: len(_all_dealt(run)) - run.scenario.batch.count,
     ),
+    "no_repeats": Family("wrong: no sequence is dealt twice", (), lambda run: 0),
     "rest": Family(
         "what is left over when the sequences are divided by the ranks",
         (),
@@ -171,6 +172,11 @@ SAMPLER = {
 ACCUMULATION = {
     "all_passes": Family(
         "forward and backward passes of all ranks in a step", (), lambda run: sum(run.scenario.micro_batches)
+    ),
+    "idle_passes": Family(
+        "passes of rank 0 that need no all-reduce of their own",
+        (),
+        lambda run: run.scenario.micro_batches[0] - 1,
     ),
     "micro_valid": Family("valid tokens of a rank's micro-batches", ("rank",), _micro_valid),
     "micro_sum": Family(
@@ -244,20 +250,17 @@ MEMORY = {
     "memory": Family(
         "what a rank holds for parameters, gradients and Adam's state: stage, parameters, ranks",
         ("stage", "published", "published"),
-        lambda run, stage, p, r: memory(stage, p.value, r.value),
-        size,
+        lambda run, stage, p, r: memory(stage, p.value, r.value) / 1e9,
+        gigabytes,
     ),
     "memory_of": Family(
         "what so many bytes for every parameter make: bytes, parameters",
         ("published",) * 2,
-        lambda run, b, p: b.value * p.value,
-        size,
+        lambda run, b, p: b.value * p.value / 1e9,
+        gigabytes,
     ),
     "bytes_per_parameter": Family(
         "bytes of a parameter, its gradient and Adam's state", (), lambda run: memory("ddp", 1, 1), size
-    ),
-    "gradient_size": Family(
-        "a gradient of 32 bits for every parameter", ("published",), lambda run, p: 4 * p.value, size
     ),
     "onebit_ratio": Family(
         "how many times fewer bytes travel: share sent uncompressed in percent, bits that one replaces",
