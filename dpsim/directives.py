@@ -14,10 +14,15 @@ from dpsim.app import folder
 from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
-from dpsim.figures import Figure, run
+from dpsim.exercises import items
+from dpsim.faults import NAMED, Fault, broken
+from dpsim.figures import Figure
+from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
 from dpsim.published import published
 from dpsim.questions import Asked, Option, Question, Slip
+from dpsim.recordings import recording, recordings
+from dpsim.run_figures import run
 from dpsim.scenario import SCHEMES, Scenario
 from dpsim.setting import Setting, scenario_on
 
@@ -26,8 +31,8 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
-CHARTS = ("weight", "error", "loss", "speedup", "memory", "published")
-NAMED = ("memory", "published")  # charts of two published figures
+PUBLISHED = ("memory", "published")  # charts of two published figures
+CHARTS = ("weight", "error", "loss", "time", "step", "buckets", "speedup", *PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,19 @@ class Exercise:
     """A question that is graded at once and may be tried again."""
 
     question: Question
+
+
+@dataclass(frozen=True)
+class Practice:
+    """An exercise of the bank, by its name: variants without end, the first of which is the same for all."""
+
+    item: str
+    objective: str
+
+    @property
+    def id(self) -> str:
+        """Its name on the screen."""
+        return self.item.lower()
 
 
 @dataclass(frozen=True)
@@ -80,6 +98,32 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Collectives:
+    """The four algorithms of an all-reduce side by side: rounds, bytes and time of a scenario's gradient."""
+
+    scenario: Scenario
+    caption: str
+
+
+@dataclass(frozen=True)
+class Break:
+    """The stage of a scenario as it should be, and with one of some faults at a time."""
+
+    scenario: Scenario
+    faults: tuple[Fault, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run that was measured somewhere else: its stage, and predicted beside measured."""
+
+    name: str
+    beat: str
+    caption: str
+
+
+@dataclass(frozen=True)
 class Code:
     """A region of a complete file under examples/, and that file."""
 
@@ -89,7 +133,7 @@ class Code:
     caption: str
 
 
-Directive = Stage | Predict | Exercise | Compare | Chart | Code
+Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Collectives | Recording | Break | Code
 
 
 class Keys:
@@ -156,8 +200,7 @@ class Keys:
 
     def misconception(self) -> str:
         """The id of the misconception that a wrong answer shows, or nothing."""
-        found = self.take("misconception", "")
-        return one_line(f"{self.where}.misconception", found, 10) if found else ""
+        return self.one_of("misconception", ("", *misconceptions()), "")
 
     def tables(self, key: str) -> list[Keys]:
         """The tables of a list of tables; none where it is absent."""
@@ -205,19 +248,23 @@ def directive(kind: str, body: str, line: int, where: str, setting: Setting) -> 
 
 def _stage(keys: Keys) -> Stage:
     scenario = keys.scenario()
-    if count_beats(scenario) > MOST_BEATS:
-        raise InputError(
-            f"{keys.where}.scenario", f"must have at most {MOST_BEATS} beats", count_beats(scenario)
-        )
+    _check_beats(f"{keys.where}.scenario", scenario)
     ids = tuple(beat.id for beat in beats(run(scenario).trace))
     return Stage(scenario, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
+def _check_beats(where: str, scenario: Scenario) -> None:
+    if count_beats(scenario) > MOST_BEATS:
+        raise InputError(where, f"must have at most {MOST_BEATS} beats", count_beats(scenario))
 
 
 def _predict(keys: Keys) -> Predict:
     return Predict(_question(keys), keys.text("after", ""))
 
 
-def _exercise(keys: Keys) -> Exercise:
+def _exercise(keys: Keys) -> Exercise | Practice:
+    if "item" in keys.left:
+        return Practice(keys.one_of("item", tuple(items())), keys.slug("objective"))
     return Exercise(_question(keys))
 
 
@@ -282,7 +329,7 @@ def _compare(keys: Keys) -> Compare:
 def _chart(keys: Keys) -> Chart:
     show = keys.one_of("show", CHARTS)
     scenario, caption = keys.scenario(), keys.text("caption", "")
-    if show in NAMED:
+    if show in PUBLISHED:
         names = keys.several_of("figures", tuple(published()))
         figures = [published()[name] for name in names]
         lengths = {len(figure.values) for figure in figures}
@@ -294,6 +341,24 @@ def _chart(keys: Keys) -> Chart:
         return Chart(scenario, show, (), caption)
     ways = SCHEMES if show == "weight" else (*SCHEMES, "one_device")
     return Chart(scenario, show, keys.several_of("ways", ways, WAYS[:2]), caption)
+
+
+def _collectives(keys: Keys) -> Collectives:
+    return Collectives(keys.scenario(), keys.text("caption", ""))
+
+
+def _recording(keys: Keys) -> Recording:
+    name = keys.one_of("name", recordings())
+    ids = tuple(beat.id for beat in beats(recording(name)))
+    return Recording(name, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
+def _break(keys: Keys) -> Break:
+    scenario, names = keys.scenario(), keys.several_of("faults", tuple(NAMED), tuple(NAMED))
+    for i, name in enumerate(names):
+        with placed(f"{keys.where}.faults[{i}]"):
+            _check_beats(f"{keys.where}.scenario", broken(scenario, name))
+    return Break(scenario, tuple(NAMED[name] for name in names), keys.text("caption", ""))
 
 
 def _code(keys: Keys) -> Code:
@@ -312,5 +377,8 @@ READERS: dict[str, Callable[[Keys], Directive]] = {
     "exercise": _exercise,
     "compare": _compare,
     "chart": _chart,
+    "collectives": _collectives,
+    "recording": _recording,
     "code": _code,
+    "break": _break,
 }

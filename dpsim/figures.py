@@ -8,23 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, choice, key_shown
-from dpsim.comparison import Comparison, Outcome, compare
-from dpsim.family import UNITS, Family, percent
-from dpsim.figures_data import FAMILIES as DATA
-from dpsim.figures_data import STAGES
-from dpsim.metrics import StepMetrics, step_metrics
+from dpsim.figures_data import DATA, STAGES
+from dpsim.figures_time import TIMES
 from dpsim.published import Published, published
-from dpsim.reduction import reduction
-from dpsim.scenario import APP_RANKS, SCHEMES, Scenario
-from dpsim.simulate import simulate
-from dpsim.trace import Trace
+from dpsim.recordings import PARTS, RECORDED, recordings
+from dpsim.run_figures import Family, Run, gigabytes, percent, run
+from dpsim.scenario import APP_RANKS, COLLECTIVES, SCHEMES, Scenario
 from dpsim.wording import duration, size, vector
 
 UNDEFINED = "undefined"
@@ -46,142 +41,94 @@ class Figure:
         return self.value
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What the figures of a scenario are read from."""
+UNITS = {duration: "s", size: "B", percent: "%", gigabytes: "GB"}
 
-    trace: Trace
-    ways: Comparison
-    metrics: StepMetrics
-
-    @property
-    def scenario(self) -> Scenario:
-        return self.trace.scenario
-
-    def counts(self) -> Any:
-        """Valid tokens of every rank [R]."""
-        return self.trace.valid_tokens[0].sum(axis=1)
-
-    def sums(self) -> Any:
-        """The gradient sum of every rank [R, P]."""
-        return self.trace.gradient_sums[0].sum(axis=1)
-
-    def mean(self, rank: int) -> Any:
-        """A rank's own mean gradient [P]; None where it has no valid token."""
-        count = self.counts()[rank]
-        return self.sums()[rank] / count if count else None
-
-    def way(self, name: str) -> Outcome:
-        """A scheme's outcome, or the one device's."""
-        return self.ways.one_device if name == "one_device" else self.ways.schemes[name]
-
-    def error(self, way: str) -> float | None:
-        """The relative L2 error of a way's gradient in percent; what only rounding makes is none."""
-        error = self.way(way).relative_l2_error[0]
-        return None if error is None else 100 * error if error >= 1e-12 else 0.0
-
-    def token_weight(self, scheme: str, rank: int) -> Any:
-        """The weight of one valid token on a rank, a number per micro-batch [K]."""
-        weights = self.way(scheme).token_weight
-        return None if weights is None else weights[rank, : self.scenario.micro_batches[rank]]
-
-    def factor(self, scheme: str, rank: int) -> Any:
-        """The factor w[r][k] of a rank's gradient sums [K]."""
-        chosen = self.scenario.reduction if scheme == "custom" else scheme
-        table = reduction(chosen, self.trace.valid_tokens[0], self.scenario.micro_batches)
-        return None if table.undefined else table.weights[rank, : self.scenario.micro_batches[rank]]
-
-    def ratio(self, scheme: str, one: int, other: int) -> Any:
-        """How many times as much a token on one rank counts as a token on another."""
-        weights = self.way(scheme).token_weight
-        return None if weights is None or not weights[other, 0] else weights[one, 0] / weights[other, 0]
-
-    def moved(self, gradient: Any) -> Any:
-        """The parameters after a plain step along `gradient`, with the scenario's learning rate."""
-        if gradient is None:
-            return None
-        return self.trace.parameters[0, 0] - self.scenario.optimizer.learning_rate * gradient
-
-
-@lru_cache(maxsize=64)
-def run(scenario: Scenario) -> Run:
-    """The run of `scenario` that its figures are read from."""
-    trace = simulate(scenario)
-    return Run(trace, compare(scenario), step_metrics(trace, 0))
-
-
-FAMILIES: dict[str, Family] = {
-    "R": Family("ranks", (), lambda run: run.scenario.world_size),
-    "N": Family("all valid tokens", (), lambda run: run.counts().sum()),
-    "P": Family("parameters", (), lambda run: run.scenario.model.size),
-    "K": Family("micro-batches of a rank", ("rank",), lambda run, r: run.scenario.micro_batches[r]),
-    "tokens": Family("a rank's tokens, valid or not", ("rank",), lambda run, r: _tokens(run)[r]),
-    "all_tokens": Family("the tokens of all ranks", (), lambda run: _tokens(run).sum()),
-    "tokens_per_rank": Family("all tokens divided by R", (), lambda run: _tokens(run).mean()),
-    "valid": Family("a rank's valid tokens", ("rank",), lambda run, r: run.counts()[r]),
-    "share": Family(
-        "a rank's share of the valid tokens",
-        ("rank",),
-        lambda run, r: _share(run.counts()[r], run.counts().sum()),
-    ),
-    "S": Family("a rank's gradient sum", ("rank",), lambda run, r: run.sums()[r]),
-    "sum": Family("the gradient sum of all ranks", (), lambda run: run.sums().sum(axis=0)),
-    "mean": Family("a rank's own mean gradient, S/n", ("rank",), lambda run, r: run.mean(r)),
-    "gradient": Family("the gradient", ("way",), lambda run, way: run.way(way).gradient[0]),
-    "error": Family(
-        "its relative L2 error",
-        ("way",),
-        lambda run, way: run.error(way),
-        percent,
-    ),
-    "cosine": Family("its cosine against one device", ("way",), lambda run, way: run.way(way).cosine[0]),
-    "weight": Family(
-        "what one valid token on a rank weighs, 1 being right",
-        ("scheme", "rank"),
-        lambda run, scheme, r: run.token_weight(scheme, r),
-    ),
-    "factor": Family(
-        "the factor w of a rank's gradient sum", ("scheme", "rank"), lambda run, s, r: run.factor(s, r)
-    ),
-    "ratio": Family(
-        "how many times a token on the first rank counts one on the second",
-        ("scheme", "rank", "rank"),
-        lambda run, scheme, one, other: run.ratio(scheme, one, other),
-    ),
-    "before": Family("the parameters before the step", (), lambda run: run.trace.parameters[0, 0]),
-    "after": Family("the parameters after the step, in this run", (), lambda run: run.trace.parameters[1, 0]),
-    "parameters": Family(
-        "the parameters after the step; they stay where it is undefined",
-        ("way",),
-        lambda run, way: run.way(way).parameters[1],
-    ),
-    "learning_rate": Family("the learning rate", (), lambda run: run.scenario.optimizer.learning_rate),
-    "alone": Family(
-        "wrong: the parameters of a rank that keeps its own mean",
-        ("rank",),
-        lambda run, r: run.moved(run.mean(r)),
-    ),
-    "summed": Family(
-        "wrong: the parameters after a step along the sum", (), lambda run: run.moved(run.sums().sum(axis=0))
-    ),
-    "uphill": Family(
-        "wrong: the parameters after a step along the gradient, not against it",
-        (),
-        lambda run: run.moved(_times(-1, run.way("one_device").gradient[0])),
-    ),
-    "step_time": Family("the step time", (), lambda run: run.metrics.step_time_s, duration),
-    "wait": Family("how long a rank waits", ("rank",), lambda run, r: run.metrics.wait_s[r], duration),
-    "straggler": Family("the number of the rank that comes last", (), lambda run: run.metrics.straggler),
-    "exposed": Family(
-        "the exposed communication", (), lambda run: run.metrics.exposed_communication_s, duration
-    ),
-    "bytes_sent": Family(
-        "bytes of the gradient that a rank sends", ("rank",), lambda run, r: run.metrics.bytes_sent[r], size
-    ),
-    "efficiency": Family(
-        "the scaling efficiency", (), lambda run: _times(100, run.metrics.scaling_efficiency), percent
-    ),
-} | DATA
+FAMILIES: dict[str, Family] = (
+    {
+        "R": Family("ranks", (), lambda run: run.scenario.world_size),
+        "N": Family("all valid tokens", (), lambda run: run.counts().sum()),
+        "P": Family("parameters", (), lambda run: run.scenario.model.size),
+        "K": Family("micro-batches of a rank", ("rank",), lambda run, r: run.scenario.micro_batches[r]),
+        "tokens": Family("a rank's tokens, valid or not", ("rank",), lambda run, r: _tokens(run)[r]),
+        "all_tokens": Family("the tokens of all ranks", (), lambda run: _tokens(run).sum()),
+        "tokens_per_rank": Family("all tokens divided by R", (), lambda run: _tokens(run).mean()),
+        "valid": Family("a rank's valid tokens", ("rank",), lambda run, r: run.counts()[r]),
+        "share": Family(
+            "a rank's share of the valid tokens",
+            ("rank",),
+            lambda run, r: _share(run.counts()[r], run.counts().sum()),
+        ),
+        "S": Family("a rank's gradient sum", ("rank",), lambda run, r: run.sums()[r]),
+        "sum": Family("the gradient sum of all ranks", (), lambda run: run.sums().sum(axis=0)),
+        "mean": Family("a rank's own mean gradient, S/n", ("rank",), lambda run, r: run.mean(r)),
+        "gradient": Family("the gradient", ("way",), lambda run, way: run.way(way).gradient[0]),
+        "error": Family(
+            "its relative L2 error",
+            ("way",),
+            lambda run, way: run.error(way),
+            percent,
+        ),
+        "cosine": Family("its cosine against one device", ("way",), lambda run, way: run.way(way).cosine[0]),
+        "weight": Family(
+            "what one valid token on a rank weighs, 1 being right",
+            ("scheme", "rank"),
+            lambda run, scheme, r: run.token_weight(scheme, r),
+        ),
+        "factor": Family(
+            "the factor w of a rank's gradient sum", ("scheme", "rank"), lambda run, s, r: run.factor(s, r)
+        ),
+        "ratio": Family(
+            "how many times a token on the first rank counts one on the second",
+            ("scheme", "rank", "rank"),
+            lambda run, scheme, one, other: run.ratio(scheme, one, other),
+        ),
+        "before": Family("the parameters before the step", (), lambda run: run.trace.parameters[0, 0]),
+        "after": Family(
+            "the parameters after the step, in this run", (), lambda run: run.trace.parameters[1, 0]
+        ),
+        "parameters": Family(
+            "the parameters after the step; they stay where it is undefined",
+            ("way",),
+            lambda run, way: run.way(way).parameters[1],
+        ),
+        "learning_rate": Family("the learning rate", (), lambda run: run.scenario.optimizer.learning_rate),
+        "alone": Family(
+            "wrong: the parameters of a rank that keeps its own mean",
+            ("rank",),
+            lambda run, r: run.moved(run.mean(r)),
+        ),
+        "summed": Family(
+            "wrong: the parameters after a step along the sum",
+            (),
+            lambda run: run.moved(run.sums().sum(axis=0)),
+        ),
+        "uphill": Family(
+            "wrong: the parameters after a step along the gradient, not against it",
+            (),
+            lambda run: run.moved(_times(-1, run.way("one_device").gradient[0])),
+        ),
+        "step_time": Family("the step time", (), lambda run: run.metrics.step_time_s, duration),
+        "wait": Family(
+            "how long a rank waits", ("rank",), lambda run, r: _at(run.metrics.wait_s, r), duration
+        ),
+        "straggler": Family("the number of the rank that comes last", (), lambda run: run.metrics.straggler),
+        "exposed": Family(
+            "the exposed communication", (), lambda run: run.metrics.exposed_communication_s, duration
+        ),
+        "bytes_sent": Family(
+            "bytes of the gradient that a rank sends",
+            ("rank",),
+            lambda run, r: run.metrics.bytes_sent[r],
+            size,
+        ),
+        "efficiency": Family(
+            "the scaling efficiency", (), lambda run: _times(100, run.metrics.scaling_efficiency), percent
+        ),
+    }
+    | TIMES
+    | RECORDED
+    | DATA
+)
 
 
 def figure(scenario: Scenario, name: str) -> Figure:
@@ -217,6 +164,12 @@ def _key(kind: str, key: str, scenario: Scenario) -> int | str | Published:
             rule = f"must name a rank from 0 to {scenario.world_size - 1}"
             raise InputError("figure", rule, key)
         return int(key)
+    if kind == "recording":
+        return choice("figure", key, recordings())
+    if kind == "part":
+        return choice("figure", key, tuple(PARTS))
+    if kind == "algorithm":
+        return choice("figure", key, COLLECTIVES)
     schemes = SCHEMES if isinstance(scenario.reduction, str) else (*SCHEMES, "custom")
     if kind == "scheme":
         return choice("figure", key, schemes)
@@ -253,6 +206,10 @@ def _tokens(run: Run) -> Any:
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def _at(values: Any, rank: int) -> Any:
+    return None if values is None else values[rank]
 
 
 def _times(factor: float, value: Any) -> Any:

@@ -14,8 +14,21 @@ from itertools import pairwise
 from pathlib import Path
 
 from dpsim.app import PACKAGE
-from dpsim.checks import InputError, number, read_text, sequence, toml, whole
-from dpsim.directives import NAME, Directive, Exercise, Keys, Predict, Stage, check_text, directive, placed
+from dpsim.checks import InputError, choice, number, read_text, sequence, toml, whole
+from dpsim.directives import (
+    NAME,
+    Break,
+    Directive,
+    Exercise,
+    Keys,
+    Practice,
+    Predict,
+    Stage,
+    check_text,
+    directive,
+    placed,
+)
+from dpsim.glossary import glossary
 from dpsim.prose import FIGURE
 from dpsim.questions import Question
 from dpsim.setting import Setting, scenario_on
@@ -56,6 +69,16 @@ class Screen:
         """What the screen asks, in order."""
         return tuple(block.question for block in self.blocks if isinstance(block, (Predict, Exercise)))
 
+    @property
+    def practices(self) -> tuple[Practice, ...]:
+        """The bank's exercises on the screen, in order."""
+        return tuple(block for block in self.blocks if isinstance(block, Practice))
+
+    @property
+    def asked(self) -> tuple[Question | Practice, ...]:
+        """All that can be answered on the screen."""
+        return (*self.questions, *self.practices)
+
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
@@ -67,6 +90,7 @@ class Lesson:
     order: float
     minutes: int
     covers: tuple[str, ...]
+    terms: tuple[str, ...]
     objectives: Mapping[str, str]
     setting: Setting
     screens: tuple[Screen, ...]
@@ -155,6 +179,9 @@ def _headed(slug: str, file: str, data: dict[str, object]) -> Lesson:
     for statement in sequence(f"{where}.covers", covers, 30) if covers != [] else ():
         if not isinstance(statement, str) or not _COVERED.fullmatch(statement):
             raise InputError(f"{where}.covers", "must list statements such as S1", statement)
+    terms = keys.take("terms", [])
+    for term in sequence(f"{where}.terms", terms, 20) if terms != [] else ():
+        choice(f"{where}.terms", term, tuple(glossary()))
     lesson = Lesson(
         slug=slug,
         title=keys.name("title"),
@@ -162,6 +189,7 @@ def _headed(slug: str, file: str, data: dict[str, object]) -> Lesson:
         order=number(f"{where}.order", keys.take("order")),
         minutes=whole(f"{where}.minutes", keys.take("minutes"), 1, 60),
         covers=tuple(covers),
+        terms=tuple(terms),
         objectives={name: objectives.text(name) for name in tuple(objectives.left)},
         setting=keys.setting,
         screens=(),
@@ -223,15 +251,15 @@ def _prose(file: str, text: str, first: int, setting: Setting) -> Iterator[Prose
 def _check_names(file: str, screens: tuple[Screen, ...], lesson: Lesson) -> None:
     """Slugs and question ids are there once, a screen has one stage at most, objectives exist."""
     slugs = [screen.slug for screen in screens]
-    ids = [question.id for screen in screens for question in screen.questions]
+    ids = [asked.id for screen in screens for asked in screen.asked]
     for what, names in (("screen", slugs), ("question", ids)):
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"{file}: {what} {name}", "must have a name of its own", name)
     for screen in screens:
-        if sum(isinstance(block, Stage) for block in screen.blocks) > 1:
+        if sum(isinstance(block, (Stage, Break)) for block in screen.blocks) > 1:
             raise InputError(f"{file}: screen {screen.slug}", "must have one stage at most", screen.title)
-        for question in screen.questions:
-            if question.objective not in lesson.objectives:
+        for asked in screen.asked:
+            if asked.objective not in lesson.objectives:
                 rule = f"must be one of {', '.join(lesson.objectives)}"
-                raise InputError(f"{file}: {question.id}.objective", rule, question.objective)
+                raise InputError(f"{file}: {asked.id}.objective", rule, asked.objective)

@@ -28,6 +28,12 @@ def every_answer(asked: Asked) -> list[tuple[str, str, bool]]:
     return [*told, (_joined(sorted(right)), asked.feedback, True)]
 
 
+def one_wrong_and_the_right(asked: Asked) -> list[tuple[str, str, bool]]:
+    """The first answer that is wrong, and the right one."""
+    told = every_answer(asked)
+    return [next(t for t in told if not t[2]), next(t for t in told if t[2])]
+
+
 def give(app: AppTest, asked: Asked, answer: str, place: str) -> AppTest:
     """Answer the question that is drawn under `place`, and press its button."""
     key = f"{place}:given"

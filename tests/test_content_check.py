@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_lessons import CHOOSE, HEADER, PREDICT
+from test_lessons import CHOOSE, HEADER, PRACTICE, PREDICT
 
+from dpsim import content_check
 from dpsim import lessons as files
 from dpsim.content_check import check, minutes_needed, texts
+from dpsim.coverage import covering, wrong_rows
 from dpsim.lessons import Lesson, lessons, read_lesson
 
-GOOD = HEADER + "## First\n\n" + "Words and words. " * 60 + "\n\n" + PREDICT + "\n" + CHOOSE
+TEXT = (
+    "Words and words, [more](/lesson?lesson=one-step&screen=the-moves-of-a-step) of them. "
+    + "Words and words. " * 55
+)
+GOOD = HEADER + "## First\n\n" + TEXT + "\n\n" + PREDICT + "\n" + CHOOSE + "\n" + PRACTICE
 
 
 @pytest.fixture
@@ -37,7 +44,24 @@ def test_a_good_lesson_passes(with_lesson: Callable[[str], list[str]]) -> None:
 
 def test_there_must_be_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "OWN", tmp_path)
-    assert check() == ["content/lessons: there are no lessons"]
+    said = check()
+    assert said[0] == "content/lessons: there are no lessons"
+    assert set(said[1:]) >= {f"content/lessons: no lesson covers {s}" for s in ("S1", "S13", "E1", "E12")}
+
+
+def test_there_must_be_exercises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content_check, "items", dict)
+    assert "exercises: there are no exercises" in check()
+
+
+def test_the_readme_must_say_where_every_statement_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    where = covering(lesson for lesson in lessons().values() if isinstance(lesson, Lesson))
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    assert list(wrong_rows(readme, where)) == []
+    (row,) = re.findall(r"^\| E4 .*\n", readme, re.MULTILINE)
+    assert list(wrong_rows(readme.replace(row, ""), where)) == ["README.md: the table has no row for E4"]
+    renamed = readme.replace(row, row.replace("*The ring, by hand*", "somewhere"))
+    assert list(wrong_rows(renamed, where)) == ["README.md: the row of E4 must name *The ring, by hand*"]
 
 
 MISTAKES = [
@@ -49,6 +73,21 @@ MISTAKES = [
     ('text = "This"', 'text = "3 of them"', "small.md: choose: must compute its numbers"),
     ('feedback = "Yes"', 'feedback = "Yes, 12"', "small.md: guess: must compute its numbers"),
     ('sums = "Add up"', 'sums = "Add up"\nmore = "Nothing"', "small.md: objective more has no question"),
+    (PRACTICE, "", "small.md: objective sums has no item of the bank"),
+    (
+        "/lesson?lesson=one-step",
+        "/lesson?lesson=two-steps",
+        "small.md: line 18: must link to a lesson that exists",
+    ),
+    ("the-moves-of-a-step", "the-move", "small.md: line 18: must link to a screen that exists"),
+    ("/lesson?", "/lessons?", "small.md: line 18: must link to one of /, /lab,"),
+    ("minutes = 1", 'minutes = 1\nterms = ["straggler"]', "small.md: terms: straggler does not stand"),
+    ('item = "x-C1"', 'item = "x-C0"', "small.md, line 53: exercise.item: must be one of "),
+    (
+        'feedback = "Yes"',
+        'feedback = "Yes"\nmisconception = "M99"',
+        "small.md, line 20: predict.misconception",
+    ),
     ("minutes = 1", "minutes = 9", "small.md: minutes must be about 1.8, got 9"),
     ("```predict", "```riddle", "small.md, line 20: directive: must be one of "),
 ]

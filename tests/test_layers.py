@@ -18,25 +18,40 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("checks", "wording", "beat", "glossary"),
-    ("parts", "typed", "typed_number", "prose", "fit", "family", "published"),
+    ("checks", "wording", "beat", "glossary", "user_data"),
+    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published"),
+    ("edited",),
     ("scenario", "questions"),
-    ("forms",),
-    ("batch",),
+    ("forms", "progress"),
+    ("batch", "store"),
     ("model", "edits"),
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline",),
     ("trace", "hardware"),
     ("size", "trace_files"),
     ("simulate", "comparison", "metrics", "replay"),
-    ("scaling",),
-    ("figures_data",),
+    ("replicas", "scaling"),
     ("__init__",),
-    ("rounds", "contrast", "hiding", "as_run", "differences", "origins", "reduce_input", "app", "figures"),
-    ("telling", "derivations", "setting", "report"),
+    ("mishaps",),
+    (
+        "rounds",
+        "contrast",
+        "hiding",
+        "as_run",
+        "differences",
+        "origins",
+        "reduce_input",
+        "app",
+        "run_figures",
+    ),
+    ("faults", "telling", "derivations", "figures_time", "figures_data", "recordings", "report"),
+    ("figures",),
+    ("setting",),
     ("beats",),
+    ("exercises",),
     ("directives",),
     ("lessons",),
+    ("coverage",),
     ("content_check", "live"),
     ("commands",),
     ("cli",),
@@ -45,6 +60,7 @@ LAYERS = (
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SCREENS = ("streamlit", "plotly")
 CORE = sorted(path for path in (ROOT / "dpsim").glob("*.py"))
+EXERCISES = sorted((ROOT / "dpsim" / "exercises").glob("*.py"))
 LIVE = sorted((ROOT / "dpsim" / "live").rglob("*.py"))
 UI = sorted((ROOT / "dpsim" / "ui").rglob("*.py"))
 PAGES = [*(ROOT / "pages").rglob("*.py"), *(p for p in [ROOT / "app.py"] if p.exists())]
@@ -85,7 +101,7 @@ def known(path: Path) -> set[str]:
     """The modules of dpsim that a file imports; `__init__` where it takes a name from dpsim itself."""
     names = {name for name, _ in imported(path) if name.startswith("dpsim.")}
     first = {name.split(".")[1] for name in names}
-    places = {"live", "ui", *(p.stem for p in CORE)}
+    places = {"live", "ui", "exercises", *(p.stem for p in CORE)}
     return {name if name in places else "__init__" for name in first}
 
 
@@ -96,21 +112,29 @@ def test_a_module_of_the_core_knows_only_earlier_layers(path: Path) -> None:
     assert not above, f"{path.name} must not know {sorted(above)}"
 
 
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_the_exercises_know_only_earlier_layers_and_python_itself(path: Path) -> None:
+    above = {name for name in known(path) if LEVEL.get(name, len(LAYERS)) >= LEVEL["exercises"]}
+    assert above <= {"exercises"}, f"{path.name} must not know {sorted(above)}"
+    assert outside(path) <= {"numpy"}
+
+
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
-def test_the_core_needs_numpy_alone_and_tomli_w_to_write(path: Path) -> None:
+def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(path: Path) -> None:
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
+    allowed |= {"sqlalchemy"} if path.stem == "store" else set()
     assert outside(path) <= allowed
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
 
-@pytest.mark.parametrize("path", [*CORE, *LIVE], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*CORE, *EXERCISES, *LIVE], ids=lambda path: path.stem)
 def test_streamlit_and_plotly_stay_in_the_app_its_pages_and_ui(path: Path) -> None:
     assert not outside(path) & set(SCREENS)
     assert "ui" not in known(path)
 
 
 def test_torch_stays_in_live() -> None:
-    for path in (*CORE, *UI, *PAGES):
+    for path in (*CORE, *EXERCISES, *UI, *PAGES):
         assert "torch" not in outside(path), path.name
 
 
@@ -141,7 +165,7 @@ def test_nothing_in_dpsim_knows_a_page() -> None:
 
 
 def test_every_module_of_the_list_exists() -> None:
-    assert {"live", *(path.stem for path in CORE)} >= set(LEVEL)
+    assert {"live", "exercises", *(path.stem for path in CORE)} >= set(LEVEL)
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -154,7 +178,16 @@ def loaded_by(statement: str) -> set[str]:
 def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
     loaded = loaded_by("import dpsim")
     assert "dpsim.simulate" in loaded
-    assert not loaded & {"torch", "streamlit", "plotly", "pandas", "tomli_w", "dpsim.ui", "dpsim.live"}
+    assert not loaded & {
+        "torch",
+        "streamlit",
+        "plotly",
+        "pandas",
+        "tomli_w",
+        "sqlalchemy",
+        "dpsim.ui",
+        "dpsim.live",
+    }
 
 
 def test_starting_live_runs_loads_no_torch() -> None:

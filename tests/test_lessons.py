@@ -44,6 +44,12 @@ feedback = "That is another run"
 ```
 """
 
+PRACTICE = """```exercise
+item = "x-C1"
+objective = "sums"
+```
+"""
+
 CHOOSE = """```exercise
 id = "choose"
 objective = "sums"

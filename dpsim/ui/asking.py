@@ -9,16 +9,21 @@ import streamlit as st
 from dpsim.checks import InputError
 from dpsim.prose import literal
 from dpsim.questions import Asked, grade
-from dpsim.ui.answers import answers, give
+from dpsim.ui.answers import answer, give
 
 
-def form(asked: Asked, place: str, label: str, icon: str) -> None:
-    """Draw the question with a button that gives the answer."""
+def form(asked: Asked, place: str, label: str, icon: str, item: str = "", seed: str = "") -> None:
+    """Draw the question with a button that gives the answer. `item` and `seed` say which variant it is."""
     refused = st.session_state.get(f"{place}:refused")
     with st.form(f"{place}:form"):
-        FIELDS[asked.kind](asked, place, answers().get(place))
+        FIELDS[asked.kind](asked, place, answer(asked, place))
         st.form_submit_button(
-            label, icon=icon, type="primary", key=f"{place}:give", on_click=_give, args=(place, asked)
+            label,
+            icon=icon,
+            type="primary",
+            key=f"{place}:give",
+            on_click=_give,
+            args=(place, asked, item, seed),
         )
         if refused:
             st.error(literal(refused))
@@ -108,7 +113,7 @@ FIELDS: dict[str, Callable[[Asked, str, str | None], None]] = {
 }
 
 
-def _give(place: str, asked: Asked) -> None:
+def _give(place: str, asked: Asked, item: str, seed: str) -> None:
     """Take what is in the form as the answer, unless it is none: then say so, and count no attempt."""
     wrong = None
     try:
@@ -117,7 +122,7 @@ def _give(place: str, asked: Asked) -> None:
     except InputError as error:
         wrong = error.rule if error.value is None else str(error)
     else:
-        give(place, given, found)
+        give(place, given, found, asked.kind, item or place, seed)
     st.session_state[f"{place}:refused"] = wrong
 
 

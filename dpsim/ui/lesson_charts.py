@@ -1,16 +1,21 @@
-"""Charts of a lesson: the weight of one token on each rank, loss or error over steps, and those of
-`lesson_charts_data`."""
+"""Charts of a lesson: the weight of one token on each rank, and loss or error over steps."""
 
 from __future__ import annotations
 
 import plotly.graph_objects as go
 
 from dpsim.directives import Chart
-from dpsim.figures import figure, run
+from dpsim.exercises import Series
+from dpsim.figures import figure
 from dpsim.reduction import NAMES
-from dpsim.ui.inks import DASHES, INKS, marker
-from dpsim.ui.lesson_charts_data import DRAWN
+from dpsim.run_figures import run
 from dpsim.wording import listed, number
+
+# Colour means rank elsewhere, so ways of reducing also differ by texture and dashes. Every ink has a contrast
+# of 3:1 or more on the light and on the dark background.
+INKS = ("#3f83d8", "#7d8694", "#b0763b", "#6f8f5f", "#9a6fb0", "#5f8f8f")
+TEXTURES = ("", "/", ".", "x", "-", "+")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 AXES = {"error": "relative L2 error of the gradient", "loss": "loss before the update"}
 
@@ -22,8 +27,7 @@ def way_name(way: str) -> str:
 
 def drawn(chart: Chart) -> tuple[go.Figure, str]:
     """The chart, and the same in words for whoever does not see it."""
-    own = {"weight": _weights, "error": _over_steps, "loss": _over_steps}
-    drawing, said = (own | DRAWN)[chart.show](chart)
+    drawing, said = _weights(chart) if chart.show == "weight" else _over_steps(chart)
     drawing.update_layout(
         height=340,
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
@@ -40,9 +44,17 @@ def _weights(chart: Chart) -> tuple[go.Figure, str]:
     for i, way in enumerate(chart.ways):
         found = [figure(chart.scenario, f"weight.{way}.{r}") for r in ranks]
         texts = [weight.text for weight in found]
+        pattern = {
+            "shape": TEXTURES[i],
+            "bgcolor": INKS[i],
+            "fgcolor": "#ffffff",
+            "size": 8,
+            "solidity": 0.25,
+        }
+        marker = {"color": INKS[i], "pattern": pattern}
         bars.append(
             go.Bar(
-                x=names, y=[w.value for w in found], text=texts, name=way_name(way), marker=marker(i),
+                x=names, y=[w.value for w in found], text=texts, name=way_name(way), marker=marker,
                 textposition="outside", cliponaxis=False, hovertemplate="%{x}: %{text}",
             )
         )  # fmt: skip
@@ -75,3 +87,22 @@ def _over_steps(chart: Chart) -> tuple[go.Figure, str]:
         drawing,
         f"Line chart over {chart.scenario.steps} steps of the {AXES[chart.show]}. {'; '.join(said)}.",
     )
+
+
+def series_drawn(series: Series) -> tuple[go.Figure, str]:
+    """How an exercise's answer depends on the one number that matters, with its own point marked."""
+    line = {"color": INKS[0], "width": 3}
+    drawing = go.Figure(go.Scatter(x=series.x, y=series.y, mode="lines+markers", line=line, showlegend=False))
+    x, y = series.at, series.y[series.x.index(series.at)]
+    mark = {"size": 15, "symbol": "circle-open", "color": INKS[2], "line": {"width": 3}}
+    drawing.add_scatter(x=[x], y=[y], mode="markers", marker=mark, name="this exercise")
+    drawing.update_xaxes(title_text=series.x_name)
+    drawing.update_yaxes(title_text=series.y_name, rangemode="tozero")
+    drawing.update_layout(
+        height=300, margin={"l": 10, "r": 10, "t": 10, "b": 10}, font={"size": 15},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    )  # fmt: skip
+    (x0, y0), (x1, y1) = ((series.x[i], series.y[i]) for i in (0, -1))
+    ends = f"from {number(y0)} at {number(x0)} to {number(y1)} at {number(x1)}"
+    said = f"{series.title}: line chart of {series.y_name} against {series.x_name}, {ends}."
+    return drawing, f"{said} This exercise: {number(y)} at {number(x)}."
