@@ -31,8 +31,8 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
-CHARTS = ("weight", "error", "loss", "time", "step", "buckets", "speedup", "memory", "published")
-OF_PUBLISHED = ("memory", "published")  # charts of two published figures
+PUBLISHED = ("memory", "published")  # charts of two published figures
+CHARTS = ("weight", "error", "loss", "time", "step", "buckets", "speedup", *PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def _compare(keys: Keys) -> Compare:
 def _chart(keys: Keys) -> Chart:
     show = keys.one_of("show", CHARTS)
     scenario, caption = keys.scenario(), keys.text("caption", "")
-    if show in OF_PUBLISHED:
+    if show in PUBLISHED:
         names = keys.several_of("figures", tuple(published()))
         figures = [published()[name] for name in names]
         lengths = {len(figure.values) for figure in figures}

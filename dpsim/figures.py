@@ -14,13 +14,11 @@ import numpy as np
 
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, choice, key_shown
-from dpsim.family import UNITS, Family, percent
-from dpsim.figures_data import FAMILIES as DATA
-from dpsim.figures_data import STAGES
+from dpsim.figures_data import DATA, STAGES
 from dpsim.figures_time import TIMES
 from dpsim.published import Published, published
 from dpsim.recordings import PARTS, RECORDED, recordings
-from dpsim.run_figures import Run, run
+from dpsim.run_figures import Family, Run, gigabytes, percent, run
 from dpsim.scenario import APP_RANKS, COLLECTIVES, SCHEMES, Scenario
 from dpsim.wording import duration, size, vector
 
@@ -42,6 +40,8 @@ class Figure:
         assert self.value is not None
         return self.value
 
+
+UNITS = {duration: "s", size: "B", percent: "%", gigabytes: "GB"}
 
 FAMILIES: dict[str, Family] = (
     {
@@ -126,8 +126,8 @@ FAMILIES: dict[str, Family] = (
         ),
     }
     | TIMES
-    | DATA
     | RECORDED
+    | DATA
 )
 
 

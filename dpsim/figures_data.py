@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpsim.batch import global_batch
-from dpsim.family import Family, percent
 from dpsim.network import cost
 from dpsim.published import Published
+from dpsim.run_figures import Family, Run, gigabytes, percent
 from dpsim.scaling import speedup, speedup_same_batch
 from dpsim.wording import size
 
@@ -37,12 +37,12 @@ def epoch_order(seed: int, epoch: int, count: int) -> list[int]:
     return [int(i) for i in np.random.default_rng([seed, 4, epoch]).permutation(count)]
 
 
-def _dealt(run: Any) -> list[list[int]]:
+def _dealt(run: Run) -> list[list[int]]:
     """The sequence numbers that every rank gets, in their order."""
     return [[i for cell in row for i in cell] for row in global_batch(run.scenario).assignment]
 
 
-def _all_dealt(run: Any) -> list[int]:
+def _all_dealt(run: Run) -> list[int]:
     return [i for row in _dealt(run) for i in row]
 
 
@@ -50,7 +50,7 @@ def _numbers(values: list[int]) -> str:
     return ", ".join(map(str, values))
 
 
-def _order(run: Any, epoch: int) -> str:
+def _order(run: Run, epoch: int) -> str:
     return _numbers(epoch_order(run.scenario.seed, epoch, run.scenario.batch.count))
 
 
@@ -59,39 +59,39 @@ def _steps(samples: Published, ranks: Published, per_rank: Published) -> int:
     return -(-each // int(per_rank.value))
 
 
-def _micro_sums(run: Any, rank: int) -> Any:
+def _micro_sums(run: Run, rank: int) -> Any:
     """The gradient sums of a rank's micro-batches [K, P]."""
     return run.trace.gradient_sums[0][rank, : run.scenario.micro_batches[rank]]
 
 
-def _micro_valid(run: Any, rank: int) -> Any:
+def _micro_valid(run: Run, rank: int) -> Any:
     return run.trace.valid_tokens[0][rank, : run.scenario.micro_batches[rank]]
 
 
-def _micro_means(run: Any, rank: int) -> Any:
+def _micro_means(run: Run, rank: int) -> Any:
     counts = _micro_valid(run, rank)
     return _micro_sums(run, rank) / counts[:, None] if np.all(counts) else None
 
 
-def _mean_of_micro_means(run: Any, rank: int) -> Any:
+def _mean_of_micro_means(run: Run, rank: int) -> Any:
     means = _micro_means(run, rank)
     return None if means is None else means.mean(axis=0)
 
 
-def _micro_ratio(run: Any, scheme: str, rank: int, one: int, other: int) -> Any:
+def _micro_ratio(run: Run, scheme: str, rank: int, one: int, other: int) -> Any:
     weights = run.token_weight(scheme, rank)
     return None if weights is None or not weights[other] else weights[one] / weights[other]
 
 
-def _traffic(run: Any) -> float | None:
+def _traffic(run: Run) -> float | None:
     """Bytes of the gradient sent in the step, against those of one all-reduce."""
     scenario = run.scenario
     network, whole = scenario.network, scenario.model.size * scenario.bytes_per_element
     once = cost(
         scenario.collective, scenario.world_size, whole, network.latency_s, network.bandwidth_bytes_per_s
     )
-    total = float(once.bytes_sent.sum())
-    return float(run.metrics.bytes_sent.sum()) / total if total else None
+    total, sent = float(once.bytes_sent.sum()), run.metrics.bytes_sent
+    return float(sent.sum()) / total if sent is not None and total else None
 
 
 SAMPLER = {
@@ -102,6 +102,7 @@ SAMPLER = {
         (),
         lambda run: len(_all_dealt(run)) - run.scenario.batch.count,
     ),
+    "no_repeats": Family("wrong: no sequence is dealt twice", (), lambda run: 0),
     "rest": Family(
         "what is left over when the sequences are divided by the ranks",
         (),
@@ -171,6 +172,11 @@ SAMPLER = {
 ACCUMULATION = {
     "all_passes": Family(
         "forward and backward passes of all ranks in a step", (), lambda run: sum(run.scenario.micro_batches)
+    ),
+    "idle_passes": Family(
+        "passes of rank 0 that need no all-reduce of their own",
+        (),
+        lambda run: run.scenario.micro_batches[0] - 1,
     ),
     "micro_valid": Family("valid tokens of a rank's micro-batches", ("rank",), _micro_valid),
     "micro_sum": Family(
@@ -244,20 +250,17 @@ MEMORY = {
     "memory": Family(
         "what a rank holds for parameters, gradients and Adam's state: stage, parameters, ranks",
         ("stage", "published", "published"),
-        lambda run, stage, p, r: memory(stage, p.value, r.value),
-        size,
+        lambda run, stage, p, r: memory(stage, p.value, r.value) / 1e9,
+        gigabytes,
     ),
     "memory_of": Family(
         "what so many bytes for every parameter make: bytes, parameters",
         ("published",) * 2,
-        lambda run, b, p: b.value * p.value,
-        size,
+        lambda run, b, p: b.value * p.value / 1e9,
+        gigabytes,
     ),
     "bytes_per_parameter": Family(
         "bytes of a parameter, its gradient and Adam's state", (), lambda run: memory("ddp", 1, 1), size
-    ),
-    "gradient_size": Family(
-        "a gradient of 32 bits for every parameter", ("published",), lambda run, p: 4 * p.value, size
     ),
     "onebit_ratio": Family(
         "how many times fewer bytes travel: share sent uncompressed in percent, bits that one replaces",
@@ -273,7 +276,7 @@ PUBLISHED = {
     "published_says": Family("what it is", ("published",), lambda run, entry: entry.says),
 }
 
-FAMILIES = SAMPLER | ACCUMULATION | SCALING | MEMORY | PUBLISHED
+DATA = SAMPLER | ACCUMULATION | SCALING | MEMORY | PUBLISHED
 
 
 def _of_ranks(times: float | None, ranks: int) -> float | None:

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dpsim.family import Family, percent
 from dpsim.metrics import step_metrics
 from dpsim.network import Cost, cost
-from dpsim.run_figures import Run
+from dpsim.run_figures import Family, Run, percent
 from dpsim.simulate import simulate
 from dpsim.timeline import buckets
 from dpsim.trace import BACKWARD, FORWARD

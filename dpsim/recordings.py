@@ -8,8 +8,8 @@ from functools import lru_cache
 from dpsim.app import PACKAGE
 from dpsim.checks import choice, read_text
 from dpsim.differences import Difference, differences
-from dpsim.family import Family
 from dpsim.hardware import from_toml, predicted
+from dpsim.run_figures import Family
 from dpsim.simulate import simulate
 from dpsim.trace import Trace
 from dpsim.trace_files import load

@@ -1,7 +1,8 @@
-"""What the figures of a lesson are read from."""
+"""What the figures of a lesson are read from, and what a family of figures is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ from dpsim.replicas import beside
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import Trace
+from dpsim.wording import number
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,3 +84,26 @@ def run(scenario: Scenario) -> Run:
     """The run of `scenario` that its figures are read from."""
     trace = simulate(scenario)
     return Run(trace, beside(trace), step_metrics(trace, 0))
+
+
+@dataclass(frozen=True)
+class Family:
+    """Figures of one kind: what they say, their keys (rank, scheme, way), their source, how written.
+
+    The source gives a number, a list, text, a published figure, or None where it is undefined.
+    """
+
+    says: str
+    keys: tuple[str, ...]
+    of: Callable[..., Any]
+    written: Callable[[float], str] = number
+
+
+def percent(value: float) -> str:
+    """Three digits and the sign."""
+    return f"{number(float(f'{value:.3g}'))} %"
+
+
+def gigabytes(value: float) -> str:
+    """A value in GB, with three digits."""
+    return f"{number(float(f'{value:.3g}'))} GB"

@@ -14,20 +14,26 @@ from dpsim.simulate import simulate
 @lru_cache(maxsize=256)
 def speedup(scenario: Scenario, ranks: int) -> float | None:
     """How many times the tokens per second of one rank `ranks` of them handle, where each keeps its share of
-    the batch, so that the global batch grows with them. None where a step takes no time."""
+    the batch, so that the global batch grows with them.
+
+    None where a step takes no time, and where the tiny gradient has fewer elements than there are ranks: it
+    could not be cut into as many chunks, and would travel longer than the large one it stands for.
+    """
+    if scenario.model.size < ranks:
+        return None
     alone, together = (_step_time(with_world_size(scenario, r)) for r in (1, ranks))
-    return ranks * alone / together if together else None
+    return ranks * alone / together if alone is not None and together else None
 
 
 @lru_cache(maxsize=256)
 def speedup_same_batch(scenario: Scenario, ranks: int) -> float | None:
     """How many times as fast `ranks` ranks are through with the batch of the scenario as one device.
 
-    None where a step takes no time, and where the batch is laid down rank by rank: by hand, or as the
+    None as above, and where the batch is laid down rank by rank: by hand, or as the
     gradient sums of the model 'given'.
     """
     by_rank = scenario.model.gradient_sums is not None or scenario.batch.assignment is not None
-    if by_rank or not isinstance(scenario.batch.micro_batches, int):
+    if scenario.model.size < ranks or by_rank or not isinstance(scenario.batch.micro_batches, int):
         return None
     reduction = scenario.reduction if isinstance(scenario.reduction, str) else "token_weighted"
     speeds = scenario.compute.speed

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary", "user_data"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "family", "published"),
+    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published"),
     ("edited",),
     ("scenario", "questions"),
     ("forms", "progress"),
@@ -31,7 +31,6 @@ LAYERS = (
     ("size", "trace_files"),
     ("simulate", "comparison", "metrics", "replay"),
     ("replicas", "scaling"),
-    ("figures_data",),
     ("__init__",),
     ("mishaps",),
     (
@@ -45,7 +44,7 @@ LAYERS = (
         "app",
         "run_figures",
     ),
-    ("faults", "telling", "derivations", "figures_time", "recordings", "report"),
+    ("faults", "telling", "derivations", "figures_time", "figures_data", "recordings", "report"),
     ("figures",),
     ("setting",),
     ("beats",),

@@ -1,5 +1,4 @@
-"""Charts of a lesson: the weight of one token on each rank, loss or error over steps, and those of
-`lesson_charts_data`."""
+"""Charts of a lesson: the weight of one token on each rank, and loss or error over steps."""
 
 from __future__ import annotations
 
@@ -10,8 +9,7 @@ from dpsim.exercises import Series
 from dpsim.figures import figure
 from dpsim.reduction import NAMES
 from dpsim.run_figures import run
-from dpsim.ui.inks import DASHES, INKS, marker
-from dpsim.ui.lesson_charts_data import DRAWN
+from dpsim.ui.inks import DASHES, INKS
 from dpsim.wording import listed, number
 
 AXES = {"error": "relative L2 error of the gradient", "loss": "loss before the update"}
@@ -24,8 +22,7 @@ def way_name(way: str) -> str:
 
 def drawn(chart: Chart) -> tuple[go.Figure, str]:
     """The chart, and the same in words for whoever does not see it."""
-    own = {"weight": _weights, "error": _over_steps, "loss": _over_steps}
-    drawing, said = (own | DRAWN)[chart.show](chart)
+    drawing, said = _weights(chart) if chart.show == "weight" else _over_steps(chart)
     drawing.update_layout(
         height=340,
         margin={"l": 10, "r": 10, "t": 10, "b": 10},

@@ -57,9 +57,9 @@ def _memory(chart: Chart) -> tuple[go.Figure, str]:
     drawing = go.Figure(bars)
     drawing.update_layout(barmode="stack")
     for kind, total in zip(KINDS, totals, strict=True):
-        at = {"x": total.number / 1e9, "y": kind, "text": f" {total.text}"}
+        at = {"x": total.number, "y": kind, "text": f" {total.text}"}
         drawing.add_annotation(**at, showarrow=False, xanchor="left")
-    drawing.update_xaxes(title_text="GB on every rank", range=[0, 1.2 * totals[0].number / 1e9])
+    drawing.update_xaxes(title_text="GB on every rank", range=[0, 1.2 * totals[0].number])
     drawing.update_yaxes(autorange="reversed")
     pairs = [f"{kind} {total.text}" for kind, total in zip(KINDS, totals, strict=True)]
     what = f"{parameters.written(parameters.value)} parameters on {ranks.written(ranks.value)} ranks"
