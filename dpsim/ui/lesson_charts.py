@@ -1,4 +1,5 @@
-"""Charts of a lesson: the weight of one token on each rank, and loss or error over steps."""
+"""Charts of a lesson: the weight of one token on each rank, loss or error over steps, and those of
+`lesson_charts_time`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from dpsim.exercises import Series
 from dpsim.figures import figure
 from dpsim.reduction import NAMES
 from dpsim.run_figures import run
-from dpsim.ui.inks import DASHES, INKS
+from dpsim.ui.inks import DASHES, INKS, marker
+from dpsim.ui.lesson_charts_data import OF_FIGURES
+from dpsim.ui.lesson_charts_time import OF_TIME
 from dpsim.wording import listed, number
 
 AXES = {"error": "relative L2 error of the gradient", "loss": "loss before the update"}
@@ -22,10 +25,11 @@ def way_name(way: str) -> str:
 
 def drawn(chart: Chart) -> tuple[go.Figure, str]:
     """The chart, and the same in words for whoever does not see it."""
-    drawing, said = _weights(chart) if chart.show == "weight" else _over_steps(chart)
+    own = {"weight": _weights, "error": _over_steps, "loss": _over_steps}
+    drawing, said = (own | OF_TIME | OF_FIGURES)[chart.show](chart)
     drawing.update_layout(
-        height=340,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        height=drawing.layout.height or 340,
+        margin={"l": 10, "r": 10, "t": drawing.layout.margin.t or 10, "b": 10},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         font={"size": 15},
     )
