@@ -14,10 +14,12 @@ import numpy as np
 
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, choice, key_shown
+from dpsim.figures_data import DATA, STAGES
 from dpsim.figures_time import TIMES
+from dpsim.published import Published, published
 from dpsim.recordings import PARTS, RECORDED, recordings
-from dpsim.run_figures import Family, Run, percent, run
-from dpsim.scenario import COLLECTIVES, SCHEMES, Scenario
+from dpsim.run_figures import Family, Run, gigabytes, percent, run
+from dpsim.scenario import APP_RANKS, COLLECTIVES, SCHEMES, Scenario
 from dpsim.wording import duration, size, vector
 
 UNDEFINED = "undefined"
@@ -39,7 +41,7 @@ class Figure:
         return self.value
 
 
-UNITS = {duration: "s", size: "B", percent: "%"}
+UNITS = {duration: "s", size: "B", percent: "%", gigabytes: "GB"}
 
 FAMILIES: dict[str, Family] = (
     {
@@ -106,7 +108,9 @@ FAMILIES: dict[str, Family] = (
             lambda run: run.moved(_times(-1, run.way("one_device").gradient[0])),
         ),
         "step_time": Family("the step time", (), lambda run: run.metrics.step_time_s, duration),
-        "wait": Family("how long a rank waits", ("rank",), lambda run, r: run.metrics.wait_s[r], duration),
+        "wait": Family(
+            "how long a rank waits", ("rank",), lambda run, r: _at(run.metrics.wait_s, r), duration
+        ),
         "straggler": Family("the number of the rank that comes last", (), lambda run: run.metrics.straggler),
         "exposed": Family(
             "the exposed communication", (), lambda run: run.metrics.exposed_communication_s, duration
@@ -123,6 +127,7 @@ FAMILIES: dict[str, Family] = (
     }
     | TIMES
     | RECORDED
+    | DATA
 )
 
 
@@ -139,7 +144,20 @@ def figure(scenario: Scenario, name: str) -> Figure:
     return _entry(name, family.of(run(scenario), *wanted), family.written, keys[len(wanted) :])
 
 
-def _key(kind: str, key: str, scenario: Scenario) -> int | str:
+def _key(kind: str, key: str, scenario: Scenario) -> int | str | Published:
+    if kind == "published":
+        return published()[choice("figure", key, published())]
+    if kind == "stage":
+        return choice("figure", key, STAGES)
+    if kind == "count":
+        if key not in map(str, range(1, APP_RANKS + 1)):
+            raise InputError("figure", f"must have a whole number from 1 to {APP_RANKS}", key)
+        return int(key)
+    if kind == "micro":
+        known = [str(k) for k in range(min(scenario.micro_batches))]
+        if key not in known:
+            raise InputError("figure", f"must name a micro-batch from 0 to {len(known) - 1}", key)
+        return int(key)
     if kind == "rank":
         known = [str(r) for r in range(scenario.world_size)]
         if key not in known:
@@ -159,7 +177,14 @@ def _key(kind: str, key: str, scenario: Scenario) -> int | str:
 
 
 def _entry(name: str, found: Any, written: Callable[[float], str], rest: Sequence[str]) -> Figure:
-    """The figure of what was found: a number, a list, an entry of a list, or nothing."""
+    """The figure of what was found: a number, a list, an entry of a list, text, or nothing."""
+    if isinstance(found, str):
+        if rest:
+            raise InputError("figure", "must end behind its keys", key_shown(name))
+        return Figure(found, None)
+    unit = UNITS.get(written, "")
+    if isinstance(found, Published):
+        found, written, unit = found.values, found.written, found.unit
     values = None if found is None else [float(v) for v in np.ravel(found)]
     if rest:
         entries = 1 if values is None else len(values)
@@ -171,7 +196,7 @@ def _entry(name: str, found: Any, written: Callable[[float], str], rest: Sequenc
         return Figure(UNDEFINED, None)
     if len(values) > 1:
         return Figure(vector(values), None)
-    return Figure(written(values[0]), values[0], UNITS.get(written, ""))
+    return Figure(written(values[0]), values[0], unit)
 
 
 def _tokens(run: Run) -> Any:
@@ -181,6 +206,10 @@ def _tokens(run: Run) -> Any:
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def _at(values: Any, rank: int) -> Any:
+    return None if values is None else values[rank]
 
 
 def _times(factor: float, value: Any) -> Any:

@@ -5,6 +5,7 @@ Those whose name begins with ``last_`` are of the last step: the very first one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -48,25 +49,41 @@ def _spent(run: Run, kind: int, rank: int) -> float:
     return float((events.end_s[rows] - events.start_s[rows]).sum())
 
 
-def _even(run: Run) -> float:
+def _even(run: Run) -> float | None:
     """The step time if every rank had the speed of the quickest."""
     quickest = (max(run.scenario.speeds),) * run.scenario.world_size
     even = replace(run.scenario, compute=replace(run.scenario.compute, speed=quickest))
     return step_metrics(simulate(even), 0).step_time_s
 
 
-def _plain(run: Run) -> float:
+def _plain(run: Run) -> float | None:
     """The last step's time if nothing travelled before backward is done."""
     plain = replace(run.scenario, buckets=replace(run.scenario.buckets, overlap=False))
     return step_metrics(simulate(plain), run.scenario.steps - 1).step_time_s
 
 
-def _share(part: float, whole: float) -> Any:
-    return 100 * part / whole if whole > 0 else None
+def _share(part: float | None, whole: float | None) -> float | None:
+    """In percent; None where one of both is unknown, as in a run that hangs."""
+    return 100 * part / whole if part is not None and whole else None
 
 
-def _hidden(run: Run) -> float:
-    return run.last.communication_s - run.last.exposed_communication_s
+def _less(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
+
+
+def _of(values: Any, how: Callable[[Any], float]) -> float | None:
+    """Something of the values of all ranks; None in a run that hangs."""
+    return None if values is None else how(values)
+
+
+def _hidden(run: Run) -> float | None:
+    return _less(run.last.communication_s, run.last.exposed_communication_s)
+
+
+def _held_up(run: Run, rank: int) -> float | None:
+    """From the end of a rank's own backward to the barrier; None in a run that hangs."""
+    wait, exposed = run.metrics.wait_s, run.metrics.exposed_communication_s
+    return None if wait is None or exposed is None else float(wait[rank]) + exposed
 
 
 def _clocked(run: Run, algorithm: str) -> float:
@@ -181,18 +198,22 @@ TIMES: dict[str, Family] = {
         "how long the slowest rank computes", (), lambda run: run.metrics.compute_s.max(), duration
     ),
     "speed": Family("a rank's speed", ("rank",), lambda run, r: run.scenario.speeds[r]),
-    "waited": Family("how long all ranks wait in all", (), lambda run: run.metrics.wait_s.sum(), duration),
-    "longest_wait": Family("the longest wait of a rank", (), lambda run: run.metrics.wait_s.max(), duration),
+    "waited": Family(
+        "how long all ranks wait in all", (), lambda run: _of(run.metrics.wait_s, np.sum), duration
+    ),
+    "longest_wait": Family(
+        "the longest wait of a rank", (), lambda run: _of(run.metrics.wait_s, np.max), duration
+    ),
     "shared_delay": Family(
         "the longest wait divided by R: wrong as what a straggler costs",
         (),
-        lambda run: run.metrics.wait_s.max() / run.scenario.world_size,
+        lambda run: _of(run.metrics.wait_s, lambda wait: wait.max() / len(wait)),
         duration,
     ),
     "in_all_reduce": Family(
         "how long a rank is held up from the end of its backward to the barrier",
         ("rank",),
-        lambda run, r: run.metrics.wait_s[r] + run.metrics.exposed_communication_s,
+        lambda run, r: _held_up(run, r),
         duration,
     ),
     "other_time": Family(
@@ -219,14 +240,14 @@ TIMES: dict[str, Family] = {
     "idle": Family(
         "the part of all ranks' time that is spent waiting",
         (),
-        lambda run: _share(run.metrics.wait_s.sum(), run.scenario.world_size * run.metrics.step_time_s),
+        lambda run: _share(_of(run.metrics.wait_s, np.mean), run.metrics.step_time_s),
         percent,
     ),
     "even_step_time": Family("the step time if all were as quick as the quickest", (), _even, duration),
     "slower": Family(
         "how much longer the step takes than if all were as quick as the quickest",
         (),
-        lambda run: _share(run.metrics.step_time_s - _even(run), _even(run)),
+        lambda run: _share(_less(run.metrics.step_time_s, _even(run)), _even(run)),
         percent,
     ),
     "communication": Family(
@@ -260,7 +281,7 @@ TIMES: dict[str, Family] = {
     "saved": Family(
         "how much of the step overlap saves",
         (),
-        lambda run: _share(_plain(run) - run.last.step_time_s, _plain(run)),
+        lambda run: _share(_less(_plain(run), run.last.step_time_s), _plain(run)),
         percent,
     ),
     "first_buckets": Family("the buckets of the first step", (), lambda run: len(buckets(run.scenario, 0))),
@@ -277,6 +298,8 @@ TIMES: dict[str, Family] = {
         number,
     ),
     "ranks_without_wait": Family(
-        "how many ranks do not wait", (), lambda run: int(np.count_nonzero(run.metrics.wait_s == 0))
+        "how many ranks do not wait",
+        (),
+        lambda run: _of(run.metrics.wait_s, lambda wait: float(np.sum(wait == 0))),
     ),
 }

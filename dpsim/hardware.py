@@ -17,6 +17,7 @@ from dpsim.checks import InputError, choice, key_shown, number, read_text, text,
 from dpsim.parts import MAX_RANKS, put
 from dpsim.scenario import Scenario
 from dpsim.timeline import buckets
+from dpsim.user_data import user_data
 
 MAX_FILE_BYTES = 10_000  # an entry has about one thousand
 MAX_ENTRIES = 100
@@ -124,12 +125,9 @@ def from_toml(written: str) -> Hardware:
 
 
 def folder() -> Path:
-    """Where entries are kept: DPSIM_HARDWARE, else dpsim/hardware in the user's data by the XDG base
-    directory specification, which has relative paths ignored."""
-    if chosen := os.environ.get("DPSIM_HARDWARE"):
-        return Path(chosen)
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "dpsim" / "hardware"
+    """Where entries are kept: DPSIM_HARDWARE, else hardware in dpsim's folder of the user's data."""
+    chosen = os.environ.get("DPSIM_HARDWARE")
+    return Path(chosen) if chosen else user_data() / "hardware"
 
 
 def names() -> list[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stage_page import Stage
 
 DESKTOP = {"width": 1280, "height": 900}
+FORGET = "try { localStorage.removeItem('dpsim.key'); } catch {}"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,6 +24,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name = item.path.stem
         item.add_marker(pytest.mark.xdist_group("live" if name.startswith("test_live") else name))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_database(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What the tests answer goes into a file of their own, never into the user's data."""
+    os.environ["DPSIM_DATABASE"] = f"sqlite:///{tmp_path_factory.mktemp('store') / 'progress.sqlite3'}"
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +92,7 @@ def pages(contexts: Callable[..., BrowserContext]) -> Iterator[Pages]:
     yield pages
     faults = [fault for page in opened for fault in page.faults]
     for page in opened:
+        page.page.evaluate(FORGET)  # the next test's page is a new learner's
         page.page.close()
     assert not faults, "\n".join(faults)
 

@@ -37,8 +37,8 @@ def opened(query: dict[str, str] | str = "") -> AppTest:
 
 def payload(app: AppTest) -> dict[str, Any]:
     """The data of the one stage on the page."""
-    (component,) = app.get("bidi_component")
-    data = json.loads(component.proto.json)
+    found = [json.loads(component.proto.json) for component in app.get("bidi_component")]
+    (data,) = [data for data in found if "beats" in data]
     assert isinstance(data, dict)
     return data
 

@@ -18,18 +18,21 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("checks", "wording", "beat", "glossary"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions"),
+    ("checks", "wording", "beat", "glossary", "user_data"),
+    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published"),
+    ("edited",),
     ("scenario", "questions"),
-    ("forms",),
-    ("batch",),
+    ("forms", "progress"),
+    ("batch", "store"),
     ("model", "edits"),
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline",),
     ("trace", "hardware"),
     ("size", "trace_files"),
     ("simulate", "comparison", "metrics", "replay"),
+    ("replicas", "scaling"),
     ("__init__",),
+    ("mishaps",),
     (
         "rounds",
         "contrast",
@@ -41,7 +44,7 @@ LAYERS = (
         "app",
         "run_figures",
     ),
-    ("telling", "derivations", "figures_time", "recordings", "report"),
+    ("faults", "telling", "derivations", "figures_time", "figures_data", "recordings", "report"),
     ("figures",),
     ("setting",),
     ("beats",),
@@ -117,8 +120,9 @@ def test_the_exercises_know_only_earlier_layers_and_python_itself(path: Path) ->
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
-def test_the_core_needs_numpy_alone_and_tomli_w_to_write(path: Path) -> None:
+def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(path: Path) -> None:
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
+    allowed |= {"sqlalchemy"} if path.stem == "store" else set()
     assert outside(path) <= allowed
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
@@ -174,7 +178,16 @@ def loaded_by(statement: str) -> set[str]:
 def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
     loaded = loaded_by("import dpsim")
     assert "dpsim.simulate" in loaded
-    assert not loaded & {"torch", "streamlit", "plotly", "pandas", "tomli_w", "dpsim.ui", "dpsim.live"}
+    assert not loaded & {
+        "torch",
+        "streamlit",
+        "plotly",
+        "pandas",
+        "tomli_w",
+        "sqlalchemy",
+        "dpsim.ui",
+        "dpsim.live",
+    }
 
 
 def test_starting_live_runs_loads_no_torch() -> None:

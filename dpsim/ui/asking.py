@@ -9,14 +9,14 @@ import streamlit as st
 from dpsim.checks import InputError
 from dpsim.prose import literal
 from dpsim.questions import Asked, grade
-from dpsim.ui.answers import answers, give
+from dpsim.ui.answers import answer, give
 
 
 def form(asked: Asked, place: str, label: str, icon: str, item: str = "", seed: str = "") -> None:
     """Draw the question with a button that gives the answer. `item` and `seed` say which variant it is."""
     refused = st.session_state.get(f"{place}:refused")
     with st.form(f"{place}:form"):
-        FIELDS[asked.kind](asked, place, answers().get(place))
+        FIELDS[asked.kind](asked, place, answer(asked, place))
         st.form_submit_button(
             label,
             icon=icon,

@@ -8,12 +8,15 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from dpsim.ui.learner import mount
+
 ICON = str(Path(__file__).parent / "icon.png")
 
 # Streamlit's captions, and white on the dark theme's primary colour, are too faint.
 # A term says what it means at the foot of the window: never cut off, wherever the word stands.
 STYLE = """<style>
 .stAppHeader { height: 2.75rem; min-height: 2.75rem; }
+:has(> .st-key-learner) { display: none; }
 .stMainBlockContainer { padding: 3rem clamp(1rem, 3vw, 3rem) 2rem; }
 .st-key-title .stText { font-size: 1.5rem; font-weight: 600; line-height: 1.25; white-space: normal; }
 .stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
@@ -48,6 +51,7 @@ def navigation() -> StreamlitPage:
         st.Page("pages/lab.py", title="Lab", url_path="lab"),
         st.Page("pages/lesson.py", title="Lessons", url_path="lesson"),
         st.Page("pages/practice.py", title="Practice", url_path="practice"),
+        st.Page("pages/progress.py", title="Progress", url_path="progress"),
     ]
     page = st.navigation(pages, position="top")
     if st.session_state.get("page") != page.url_path:
@@ -80,6 +84,7 @@ def frame() -> None:
         navigation()
         st.rerun()
     st.html(STYLE)
+    mount()
 
 
 def presenting(stage: str, ids: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 from dpsim.ui.text import NONE, explained, table
-from dpsim.wording import duration, number, size, vector
+from dpsim.wording import duration, lasting, number, size, vector
 
 MOST_RANKS = 8  # ranks whose weights and waits stand one by one
 
@@ -97,7 +97,8 @@ def _time(steps: int, now: StepMetrics, before: StepMetrics | None) -> None:
                 label, value, f"was {was}" if was not in ("", value) else None,
                 delta_color="off", delta_arrow="off", border=True, width=190,
             )  # fmt: skip
-    waits = [duration(float(w)) for w in now.wait_s]
+    ranks = len(now.compute_s)
+    waits = [lasting(None)] * ranks if now.wait_s is None else [duration(float(w)) for w in now.wait_s]
     sent = [NONE] * len(waits) if now.bytes_sent is None else [size(float(b)) for b in now.bytes_sent]
     rows = [[str(r), waits[r], sent[r]] for r in range(min(len(waits), 64))]
     with st.expander("Rank by rank", expanded=len(rows) <= MOST_RANKS):
@@ -105,11 +106,10 @@ def _time(steps: int, now: StepMetrics, before: StepMetrics | None) -> None:
 
 
 def _figures(m: StepMetrics) -> dict[str, str]:
-    waits = sorted(float(w) for w in m.wait_s)
     return {
-        "Step time": duration(m.step_time_s),
-        "Longest wait": duration(waits[-1]),
-        "Exposed communication": duration(m.exposed_communication_s),
+        "Step time": lasting(m.step_time_s),
+        "Longest wait": lasting(m.longest_wait_s),
+        "Exposed communication": lasting(m.exposed_communication_s),
         "Sent by a rank, at most": NONE if m.bytes_sent is None else size(float(m.bytes_sent.max())),
         "busbw": NONE if m.busbw_bytes_per_s is None else f"{size(m.busbw_bytes_per_s)}/s",
         "Scaling efficiency": NONE

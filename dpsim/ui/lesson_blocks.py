@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsim.directives import Chart, Code, Collectives, Compare, Exercise, Practice, Predict, Recording, Stage
+from dpsim.directives import (
+    Break,
+    Chart,
+    Code,
+    Collectives,
+    Compare,
+    Exercise,
+    Practice,
+    Predict,
+    Recording,
+    Stage,
+)
 from dpsim.figures import figure
 from dpsim.forms import to_query
 from dpsim.lessons import Prose, Screen
@@ -13,6 +24,7 @@ from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.setting import Setting
 from dpsim.ui.frame import present_button, presenting, rests_on
+from dpsim.ui.lesson_break import break_it
 from dpsim.ui.lesson_measured import collectives, recorded
 from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
@@ -39,6 +51,10 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
             continue
         if isinstance(block, Recording):
             recorded(block, place, setting)
+            continue
+        if isinstance(block, Break):
+            break_it(block, place)
+            _caption(block.caption, setting)
             continue
         with st.container(width=TEXT_WIDTH):
             if isinstance(block, Predict):

@@ -6,14 +6,15 @@ import streamlit as st
 
 from dpsim.directives import Exercise, Predict
 from dpsim.setting import Setting
-from dpsim.ui.answers import answers
+from dpsim.ui.answers import answer
 from dpsim.ui.asking import form, in_words, refused, right_in_words, verdict
 from dpsim.ui.text import explained
 
 
 def predict(block: Predict, place: str, setting: Setting) -> bool:
     """Draw a prediction; whether it is locked, so that what follows may be shown."""
-    asked, given = setting.asked(block.question.asked), answers().get(place)
+    asked = setting.asked(block.question.asked)
+    given = answer(asked, place)
     if given is None:
         form(asked, place, "Lock my prediction", ":material/lock:")
         st.caption("What happens is shown once your prediction is locked.")
@@ -33,6 +34,6 @@ def exercise(block: Exercise, place: str, setting: Setting) -> None:
     """Draw an exercise: graded at once, and to be tried again."""
     asked = setting.asked(block.question.asked)
     form(asked, place, "Check my answer", ":material/check:")
-    given = answers().get(place)
+    given = answer(asked, place)
     if given is not None and not refused(place):
         verdict(asked, given)

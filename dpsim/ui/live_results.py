@@ -10,8 +10,10 @@ from dpsim.checks import InputError
 from dpsim.comparison import Comparison
 from dpsim.hardware import at_real_size, load, names, predicted
 from dpsim.metrics import step_metrics
+from dpsim.mishaps import two_of
 from dpsim.prose import literal
 from dpsim.reduction import NAMES
+from dpsim.replicas import differ
 from dpsim.simulate import simulate
 from dpsim.trace import Floats, Trace
 from dpsim.ui.lab_results import gradients_table
@@ -19,7 +21,7 @@ from dpsim.ui.live import MODE_NAMES, press_calibrate
 from dpsim.ui.live_state import HERE, Measured, live_state
 from dpsim.ui.side_by_side import side_by_side
 from dpsim.ui.text import NONE, table
-from dpsim.wording import duration, number, vector
+from dpsim.wording import duration, lasting, number, vector
 
 OWN = "the scenario's own numbers"
 
@@ -64,7 +66,9 @@ def _replicas(trace: Trace, ways: Comparison) -> None:
     if own.undefined:
         return
     ranks = trace.scenario.world_size
-    if ranks > 1:
+    if differ(trace.parameters[-1]):
+        st.markdown(literal(f"The replicas are not equal: {two_of(trace.parameters[-1])}."))
+    elif ranks > 1:
         st.markdown(f"After every step the {ranks} replicas were compared: they are equal bit for bit.")
 
 
@@ -123,11 +127,11 @@ def prediction(trace: Trace, hardware: str | None) -> tuple[Trace, str]:
 def _modes(found: dict[str, Measured]) -> None:
     last = [(each.trace, step_metrics(each.trace, each.trace.steps - 1)) for each in found.values()]
     rows = [
-        ["step", *(duration(m.step_time_s) for _, m in last)],
+        ["step", *(lasting(m.step_time_s) for _, m in last)],
         ["forward and backward, slowest rank", *(duration(float(m.compute_s.max())) for _, m in last)],
-        ["longest wait", *(duration(float(m.wait_s.max())) for _, m in last)],
+        ["longest wait", *(lasting(m.longest_wait_s) for _, m in last)],
         ["all-reduce", *(duration(m.communication_s) for _, m in last)],
-        ["exposed of it", *(duration(m.exposed_communication_s) for _, m in last)],
+        ["exposed of it", *(lasting(m.exposed_communication_s) for _, m in last)],
         ["passes for one", *(str(trace.scenario.compute.work_factor) for trace, _ in last)],
         ["buckets", *(str(len(trace.buckets(trace.steps - 1))) for trace, _ in last)],
     ]

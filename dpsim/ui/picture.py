@@ -8,8 +8,9 @@ import streamlit as st
 
 from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError
-from dpsim.comparison import Comparison, compare
+from dpsim.comparison import Comparison
 from dpsim.forms import from_query
+from dpsim.replicas import beside
 from dpsim.scenario import Scenario, check_app_bounds
 from dpsim.simulate import count_events, simulate
 from dpsim.trace import Trace
@@ -39,7 +40,8 @@ def check_shown(scenario: Scenario) -> Scenario:
 def run_of(query: str) -> tuple[Trace, Comparison]:
     """The trace of the scenario in `query`, and every reduction beside one device."""
     scenario = from_query(query)
-    return simulate(scenario), compare(scenario)
+    trace = simulate(scenario)
+    return trace, beside(trace)
 
 
 @lru_cache(maxsize=64)
@@ -54,7 +56,7 @@ def picture(query: str) -> Picture:
 @lru_cache(maxsize=8)
 def picture_of(trace: Trace) -> Picture:
     """The same of a trace that was opened."""
-    return pictured(trace, compare(trace.scenario))
+    return pictured(trace, beside(trace))
 
 
 def pictured(trace: Trace, ways: Comparison) -> Picture:

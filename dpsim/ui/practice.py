@@ -8,7 +8,7 @@ import streamlit as st
 
 from dpsim.exercises import Series, chart_of, variant
 from dpsim.questions import Asked
-from dpsim.ui.answers import answers
+from dpsim.ui.answers import answer, answers
 from dpsim.ui.asking import form, refused, verdict
 
 
@@ -16,7 +16,8 @@ def drill(item: str, place: str) -> None:
     """Draw the exercise in a lesson: variants in an order that is the same for all, so that a class has the
     same numbers before it."""
     at = f"{place}:nth"
-    nth = st.session_state.setdefault(at, _first_open(place))
+    nth = max(st.session_state.get(at, 0), _first_open(place))  # kept answers may come after a first look
+    st.session_state[at] = nth
     if practise(item, str(nth), f"{place}#{nth}" if nth else place):
         st.button(
             "Another one, with fresh numbers", key=f"{place}:another", icon=":material/casino:",
@@ -40,7 +41,7 @@ def practise(item: str, seed: str, place: str) -> bool:
     """Draw one variant; whether it has been answered, so that its solution and its situation are shown."""
     asked = variant(item, seed)
     form(asked, place, "Check my answer", ":material/check:", item=item, seed=seed)
-    given = answers().get(place)
+    given = answer(asked, place)
     if given is None or refused(place):
         return False
     verdict(asked, given)

@@ -11,7 +11,7 @@ from dpsim.metrics import step_metrics
 from dpsim.prose import literal
 from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Trace
 from dpsim.ui.text import NONE, table
-from dpsim.wording import duration, size
+from dpsim.wording import duration, lasting, size
 
 # As on the stage's timeline: a kind of event is a shade of the ink, since colour means a rank.
 KINDS = (
@@ -52,7 +52,7 @@ def _ratio(part: Difference) -> str:
 
 
 def _in_words(predicted: Trace, measured: Trace, step: int) -> str:
-    ends = [duration(step_metrics(trace, step).step_time_s) for trace in (predicted, measured)]
+    ends = [lasting(step_metrics(trace, step).step_time_s) for trace in (predicted, measured)]
     return f"Timelines of one step, rank by rank: predicted {ends[0]}, {measured.source} {ends[1]}"
 
 
