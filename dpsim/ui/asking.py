@@ -8,18 +8,21 @@ import streamlit as st
 
 from dpsim.checks import InputError
 from dpsim.prose import literal
-from dpsim.questions import Asked, grade
+from dpsim.puzzle import judge, parse, target
+from dpsim.questions import Asked, Verdict, grade
 from dpsim.ui.answers import answers, give
+from dpsim.ui.ring_puzzle import cell_picker, ring_puzzle, said
+from dpsim.wording import plural
 
 
 def form(asked: Asked, place: str, label: str, icon: str) -> None:
     """Draw the question with a button that gives the answer."""
     refused = st.session_state.get(f"{place}:refused")
-    with st.form(f"{place}:form"):
+    drawn = asked.kind in DRAWN
+    with st.container(border=True) if drawn else st.form(f"{place}:form"):
         FIELDS[asked.kind](asked, place, answers().get(place))
-        st.form_submit_button(
-            label, icon=icon, type="primary", key=f"{place}:give", on_click=_give, args=(place, asked)
-        )
+        button = st.button if drawn else st.form_submit_button
+        button(label, icon=icon, type="primary", key=f"{place}:give", on_click=_give, args=(place, asked))
         if refused:
             st.error(literal(refused))
 
@@ -31,12 +34,17 @@ def refused(place: str) -> bool:
 
 def verdict(asked: Asked, given: str) -> None:
     """Right or not, and why exactly this answer is; beside a right number the exact one."""
-    found = grade(asked, given)
+    found = judged(asked, given)
     if not found.right:
         st.warning(f"**Not quite.** {found.feedback}", icon=":material/lightbulb:")
         return
     exact = f" Exactly: **{literal(asked.exact)}**." if asked.kind == "number" else ""
     st.success(f"**Right.** {found.feedback}{exact}", icon=":material/check_circle:")
+
+
+def judged(asked: Asked, given: str) -> Verdict:
+    """The verdict on an answer of any kind; InputError where it is malformed."""
+    return judge(int(asked.answer), given) if asked.kind == "ring" else grade(asked, given)
 
 
 def in_words(asked: Asked, given: str) -> str:
@@ -46,6 +54,9 @@ def in_words(asked: Asked, given: str) -> str:
     if asked.kind == "cell":
         rank, chunk = given.split(".")
         return f"chunk {chunk} on rank {rank}"
+    if asked.kind == "ring":
+        rounds = [transfers for transfers in parse(int(asked.answer), given) if transfers]
+        return f"{plural(sum(map(len, rounds)), 'transfer')} in {plural(len(rounds), 'round')}"
     chosen = [asked.options[int(i)].text for i in given.split(",") if i]
     return (" → " if asked.kind == "order" else ", ").join(chosen) or "none of them"
 
@@ -56,6 +67,8 @@ def right_in_words(asked: Asked) -> str:
         return literal(asked.exact)
     if asked.kind == "order":
         return " → ".join(option.text for option in asked.options)
+    if asked.kind == "ring":
+        return f"a ring of {target(int(asked.answer))} rounds, in each of which every rank sends a chunk on"
     return ", ".join(in_words(asked, o.text) if asked.kind == "cell" else o.text for o in asked.right_options)
 
 
@@ -100,11 +113,27 @@ def _order(asked: Asked, place: str, given: str | None) -> None:
         )  # fmt: skip
 
 
+def _cell(asked: Asked, place: str, given: str | None) -> None:
+    st.markdown(f"**{asked.question}**")
+    cell_picker(int(asked.answer), f"{place}:given", given or "")
+
+
+def _ring(asked: Asked, place: str, given: str | None) -> None:
+    st.markdown(f"**{asked.question}**")
+    ring_puzzle(int(asked.answer), f"{place}:given", given or "")
+
+
 FIELDS: dict[str, Callable[[Asked, str, str | None], None]] = {
     "number": _number,
     "choose-one": _choose_one,
     "choose-several": _choose_several,
     "order": _order,
+    "cell": _cell,
+    "ring": _ring,
+}
+DRAWN = {  # what is no widget of a form, and what is asked for where nothing has been done in it
+    "cell": "Choose one cell first.",
+    "ring": "Compose at least one transfer first.",
 }
 
 
@@ -113,7 +142,7 @@ def _give(place: str, asked: Asked) -> None:
     wrong = None
     try:
         given = _given(place, asked)
-        found = grade(asked, given)
+        found = judged(asked, given)
     except InputError as error:
         wrong = error.rule if error.value is None else str(error)
     else:
@@ -135,6 +164,11 @@ def _given(place: str, asked: Asked) -> str:
         if len(set(places)) < len(places):
             raise InputError("answer", "Choose every step once.", None)
         return ",".join(map(str, places))
+    if asked.kind in DRAWN:
+        drawn = said(f"{place}:given", answers().get(place, ""))
+        if not drawn:
+            raise InputError("answer", DRAWN[asked.kind], None)
+        return drawn
     given = st.session_state.get(f"{place}:given")
     if not given:
         first = "Type a number first." if asked.kind == "number" else "Choose one of the answers first."
