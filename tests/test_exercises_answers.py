@@ -128,12 +128,11 @@ def steps_until_empty(known: Known) -> int:
 def staleness(known: Known) -> int:
     """Workers in turn: what each of them read, and the version it then updates."""
     ranks = int(known[0])
-    read, version, found = [0] * ranks, 0, set()
-    for turn in range(5 * ranks):
-        if turn >= ranks:
-            found.add(version - read[turn % ranks])
-        version += 1
-        read[turn % ranks] = version
+    read, found = [0] * ranks, set()
+    for version in range(5 * ranks):  # so many updates have been made
+        if version >= ranks:
+            found.add(version - read[version % ranks])
+        read[version % ranks] = version + 1
     assert len(found) == 1
     return found.pop()
 
