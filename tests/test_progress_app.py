@@ -154,8 +154,8 @@ def test_the_page_says_what_is_due_what_comes_what_is_mastered(url: str) -> None
     is_fine(app)
     assert [metric.value for metric in app.metric] == ["2", "1", "1"]
     assert section(app, "Due now") == [
-        f"**{title(1)}**  \n1 of 1 answer right",
-        f"**{title(4)}**  \n0 of 1 answer right",
+        f"**{title(1)}**  \n1 of 1 attempt right",
+        f"**{title(4)}**  \n0 of 1 attempt right",
     ]
     assert section(app, "Coming later") == [f"- **{title(2)}** in 12 hours, round 1 of 4"]
     assert section(app, "Mastered") == [f"- {title(3)}"]
@@ -175,7 +175,7 @@ def test_a_lesson_s_questions_are_counted_but_do_not_come_again(url: str) -> Non
 
 def test_misconceptions_are_held_until_a_right_answer(url: str) -> None:
     kept = filled(url, attempt(DRILLS[1], False, 3, "M-odd"))
-    assert section(says(opened(), KEY), "Misconceptions you still hold")[0].startswith("**M-odd**")
+    assert section(says(opened(), KEY), "Misconceptions you still hold")[0].startswith("**“M-odd”**")
     kept.record(learner_id(KEY), attempt(DRILLS[1], True, 2))
     assert section(says(opened(), KEY), "Misconceptions you still hold") == []
 
