@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpsim.comparison import Comparison, Outcome
-from dpsim.reduction import ONE_DEVICE, cosine, reduction, relative_l2_error, token_weight
+from dpsim.reduction import AS_EXCHANGED, ONE_DEVICE, cosine, reduction, relative_l2_error, token_weight
+from dpsim.replicas import worst_rank
 from dpsim.trace import Trace
 
 
@@ -21,7 +22,7 @@ def as_run(runs: Mapping[str, Trace | str], chosen: str) -> Comparison:
     alone = runs[ONE_DEVICE]
     right = None if isinstance(alone, str) else alone
     steps = next(run.steps for run in runs.values() if isinstance(run, Trace))
-    outcomes = {
+    outcomes: dict[str, Outcome] = {
         name: _failed(name, run, steps) if isinstance(run, str) else _outcome(name, run, right)
         for name, run in runs.items()
     }
@@ -39,20 +40,21 @@ def losses(trace: Trace) -> tuple[float | None, ...]:
 
 def _outcome(name: str, trace: Trace, right: Trace | None) -> Outcome:
     scenario, steps = trace.scenario, range(trace.steps)
-    gradients = tuple(trace.gradient(t) for t in steps)
     references = tuple(right.gradient(t) if right else None for t in steps)
+    rank = worst_rank(trace, references)
+    gradients = tuple(trace.gradient(t, rank) for t in steps)
     pairs = [
         None if g is None or ref is None else (g, ref) for g, ref in zip(gradients, references, strict=True)
     ]
     weight = None
-    if name != ONE_DEVICE:
+    if name not in (ONE_DEVICE, AS_EXCHANGED):
         table = reduction(scenario.reduction, trace.valid_tokens[0], scenario.micro_batches)
         weight = token_weight(table, trace.valid_tokens[0])
     return Outcome(
         name,
         gradients,
         losses(trace),
-        trace.parameters[:, 0],
+        trace.parameters[:, rank],
         tuple(None if pair is None else relative_l2_error(*pair) for pair in pairs),
         tuple(None if pair is None else cosine(*pair) for pair in pairs),
         trace.undefined[0],

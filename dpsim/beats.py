@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dpsim.batch import global_batch
 from dpsim.beat import PHASES, Beat, Focus
-from dpsim.comparison import Comparison, compare
+from dpsim.comparison import Comparison
 from dpsim.network import cost
+from dpsim.replicas import beside
 from dpsim.scenario import Scenario
 from dpsim.telling import Teller
 from dpsim.timeline import buckets
@@ -23,7 +24,7 @@ def beats(trace: Trace, comparison: Comparison | None = None) -> tuple[Beat, ...
     """All beats of `trace`, by their moments; `comparison` saves making it again."""
     told: list[Beat] = []
     batch = global_batch(trace.scenario)
-    ways = comparison or compare(trace.scenario)
+    ways = comparison or beside(trace)
     for step in range(trace.steps):
         told += sorted(Teller(trace, step, batch, ways).tell(), key=lambda b: b.moment_s)
     return tuple(told)
@@ -41,6 +42,7 @@ def phase_names(algorithm: str) -> dict[str, str]:
         "reduce": first,
         "gather": second,
         "barrier": "Barrier",
+        "hang": "For ever",
         "optimizer": "Optimizer",
     }
 
@@ -49,9 +51,9 @@ def count_beats(scenario: Scenario) -> int:
     """How many beats a scenario's trace will have at most, without making it."""
     micro = max(scenario.micro_batches)
     windows = micro if scenario.buckets.sync_every_micro_batch else 1
-    rounds = cost(scenario.collective, scenario.world_size, 1.0, 0.0, 1.0).rounds
+    rounds = cost(scenario.algorithm, scenario.world_size, 1.0, 0.0, 1.0).rounds
     made = [len(buckets(scenario, step)) for step in range(2)]
-    each = [4 + micro * (2 + b) + windows * (1 + b * rounds) for b in made]
+    each = [5 + micro * (2 + b) + windows * (1 + b * rounds) for b in made]
     return each[0] + each[1] * (scenario.steps - 1)
 
 

@@ -14,6 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsim.edited import TWICE, WITHOUT, parsed
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -70,8 +72,8 @@ class Schedule:
         return np.bincount(self.source, weights=sizes, minlength=self.world_size).astype(np.float64)
 
     def reduces_in(self, round_number: int) -> bool:
-        """Whether what arrives in this round is added (else it is kept as it is)."""
-        return bool(self.op[self.round_starts[round_number]] == REDUCE)
+        """Whether what arrives in this round is added, as in the first half, or kept as it is."""
+        return 2 * round_number < self.rounds
 
 
 Columns = tuple[NDArray[np.integer], ...]
@@ -90,15 +92,13 @@ def even_bounds(elements: int, chunks: int) -> NDArray[np.int64]:
     return c * size + np.minimum(c, extra)
 
 
-def build(algorithm: str, world_size: int, elements: int) -> Schedule:
-    """The schedule of `algorithm` for a vector of `elements` on `world_size` ranks."""
-    chunks, rounds, made = BUILDERS[algorithm](world_size)
+def build(collective: str, world_size: int, elements: int) -> Schedule:
+    """The schedule of a collective for a vector of `elements` on `world_size` ranks, with what is done wrong
+    in it: `dpsim.edited` tells how that is written."""
+    chosen = parsed(collective)
+    chunks, rounds, made = BUILDERS[chosen.algorithm](world_size)
     columns = [column.astype(np.int32, copy=False) for column in made]
     bounds = even_bounds(elements, chunks)
-    # A chunk without elements is not sent: a vector may be shorter than the ring is long.
-    if elements < chunks:
-        sent = np.diff(bounds)[columns[3]] > 0
-        columns = [column[sent] for column in columns]
     key = columns[0].astype(np.int64)
     for column, size in zip(columns[1:4], (world_size, world_size, chunks), strict=True):
         key *= size
@@ -106,7 +106,15 @@ def build(algorithm: str, world_size: int, elements: int) -> Schedule:
     if np.any(key[1:] < key[:-1]):
         order = np.argsort(key)
         columns = [column[order] for column in columns]
-    return Schedule(algorithm, world_size, bounds, rounds, *columns)
+    schedule = Schedule(chosen.algorithm, world_size, bounds, rounds, *columns)
+    if chosen.edit == WITHOUT:
+        schedule = without_row(schedule, chosen.row)
+    elif chosen.edit == TWICE:
+        schedule = with_row_twice(schedule, chosen.row)
+    # A chunk without elements is not sent: a vector may be shorter than the ring is long.
+    if elements < chunks:
+        schedule = _edited(schedule, np.flatnonzero(schedule.chunk_elements[schedule.chunk] > 0))
+    return schedule
 
 
 def _ring(size: int) -> tuple[int, int, Columns]:

@@ -11,7 +11,7 @@ from dpsim.beats import beats
 from dpsim.checks import InputError
 from dpsim.comparison import compare
 from dpsim.coverage import wrong_coverage
-from dpsim.directives import Exercise, Practice, Predict, Stage
+from dpsim.directives import Break, Exercise, Practice, Predict, Stage
 from dpsim.exercises import items, variant
 from dpsim.forms import from_query, preset, preset_names
 from dpsim.glossary import terms_in
@@ -149,7 +149,7 @@ def minutes_needed(lesson: Lesson) -> float:
     asked = [question.asked for screen in lesson.screens for question in screen.questions]
     read = [block.text for block in shown if isinstance(block, Prose)]
     read += [text for one in asked for text in (one.question, *(o.text for o in one.options))]
-    stages = sum(isinstance(block, Stage) for block in shown)
+    stages = sum(isinstance(block, (Stage, Break)) for block in shown)
     return (
         sum(map(words, read)) / WORDS_PER_MINUTE
         + MINUTES_PER_STAGE * stages

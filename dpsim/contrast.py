@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpsim.comparison import Comparison, Outcome
 from dpsim.reduction import NAMES
+from dpsim.replicas import differ, worst_rank
 from dpsim.trace import Trace
 from dpsim.wording import number, signed, vector
 
@@ -31,7 +32,7 @@ def contrast(trace: Trace, step: int, comparison: Comparison) -> tuple[Contrast,
         ("mean_of_rank_means", _naive_by_hand(trace, step, comparison)),
     ]
     if comparison.chosen not in ("token_weighted", "mean_of_rank_means"):
-        lines.insert(0, (comparison.chosen, ""))
+        lines.insert(0, (comparison.chosen, _whose(trace, step, comparison)))
     told = [
         Contrast(
             NAMES[name],
@@ -52,6 +53,13 @@ def in_words(line: Contrast) -> str:
     aside = f" ({', '.join(marks)})" if marks else ""
     hand = f"{line.hand}; " if line.hand else ""
     return f"{line.name}{aside}: {hand}gradient {line.gradient}"
+
+
+def _whose(trace: Trace, step: int, comparison: Comparison) -> str:
+    """Which rank's gradient stands for a run after which they are not the same."""
+    if not differ(trace.reduced[step]):
+        return ""
+    return f"on rank {worst_rank(trace, comparison.one_device.gradient)}, which is furthest off"
 
 
 def _gradient(outcome: Outcome, step: int) -> str:

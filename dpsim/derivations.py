@@ -11,10 +11,12 @@ import numpy as np
 from dpsim.batch import GlobalBatch
 from dpsim.comparison import Comparison, Outcome
 from dpsim.contrast import contrast
+from dpsim.mishaps import counted
 from dpsim.optimizer import State, clip, clip_factor, initial_state, norms
 from dpsim.optimizer import step as optimizer_step
 from dpsim.origins import FEW, SOME, Origin
-from dpsim.reduction import NAMES, norm, reduction
+from dpsim.reduction import AS_EXCHANGED, NAMES, norm, reduction
+from dpsim.replicas import differ, exchanges_otherwise
 from dpsim.trace import Floats, Trace
 from dpsim.wording import MINUS, added, bracketed, number, signed
 
@@ -28,10 +30,10 @@ MASKED_TOKEN = Origin(
 
 
 class Derivations:
-    """What follows from the gradients of `trace`, beside every other way of reducing them."""
+    """What follows from the gradients of `trace` on a rank, beside every other way of reducing them."""
 
-    def __init__(self, trace: Trace, batch: GlobalBatch, ways: Comparison) -> None:
-        self.trace, self.scenario, self.ways = trace, trace.scenario, ways
+    def __init__(self, trace: Trace, batch: GlobalBatch, ways: Comparison, rank: int = 0) -> None:
+        self.trace, self.scenario, self.ways, self.rank = trace, trace.scenario, ways, rank
         self.size, self.micro = trace.scenario.world_size, trace.scenario.micro_batches
         valid = trace.valid_tokens[0]
         self.valid, self.total = valid, int(valid.sum())
@@ -43,19 +45,19 @@ class Derivations:
     @cached_property
     def states(self) -> list[State]:
         """The optimizer's state before each step and after the last, taken along the trace's gradients."""
-        states = [initial_state(self.trace.parameters[0, 0])]
+        states = [initial_state(self.trace.parameters[0, self.rank])]
         for t in range(self.trace.steps):
             used = self.used(t)
             if used is None:
                 states.append(states[-1])
                 continue
-            held = self.trace.parameters[t, 0]
+            held = self.trace.parameters[t, self.rank]
             states.append(optimizer_step(self.scenario.optimizer, held, used, states[-1])[1])
         return states
 
     def used(self, step: int) -> Floats | None:
         """The gradient that the optimizer is given: the step's, clipped where clipping comes after."""
-        gradient, chosen = self.trace.gradient(step), self.scenario.optimizer
+        gradient, chosen = self.trace.gradient(step, self.rank), self.scenario.optimizer
         return (
             None if gradient is None else clip(gradient, chosen.clip_norm if chosen.clip == "after" else None)
         )
@@ -72,18 +74,26 @@ class Derivations:
         """A parameter after a step; `sums` is the finished chunk that its gradient stood in."""
         beat = f"s{step}.optimizer" if step else "optimizer"
         title = f"Parameter θ{i} after step {step + 1}"
-        used, gradient = self.used(step), self.trace.gradient(step)
+        used, gradient = self.used(step), self.trace.gradient(step, self.rank)
         if used is None or gradient is None:
             says = f"Kept as it was: the optimizer step is skipped, since {self.trace.undefined[step]}."
-            line = (f"θ{i}", number(float(self.trace.parameters[step, 0, i])))
+            line = (f"θ{i}", number(float(self.trace.parameters[step, self.rank, i])))
             return Origin(title, says, (line,), (), beat)
         says = "The optimizer's step, from a gradient that every rank is in."
         if self.size > 1:
             says = (
                 f"All {self.size} ranks take this step with the same gradient, so their replicas stay equal."
             )
+        counts = (1,) * self.size
+        if exchanges_otherwise(self.scenario):
+            counts = sums.counts if sums else ()
+            if odd := counted(np.array(counts)):
+                says = f"The optimizer's step on rank {self.rank}, from a gradient that {odd}."
+            if differ(self.trace.parameters[step + 1]):
+                title += f" on rank {self.rank}"
+                says += " The replicas are no longer equal."
         lines = (*self._gradient(gradient, i), *self._clipping(gradient, used, i), *self._step(step, used, i))
-        return Origin(title, says, lines, (1,) * self.size, beat, (sums,) if sums else ())
+        return Origin(title, says, lines, counts, beat, (sums,) if sums else ())
 
     def _gradient(self, gradient: Floats, i: int) -> Lines:
         value = float(gradient[i])
@@ -106,7 +116,7 @@ class Derivations:
 
     def _step(self, step: int, used: Floats, i: int) -> Lines:
         chosen, before, after = self.scenario.optimizer, self.states[step], self.states[step + 1]
-        held, new = (number(float(self.trace.parameters[t, 0, i])) for t in (step, step + 1))
+        held, new = (number(float(self.trace.parameters[t, self.rank, i])) for t in (step, step + 1))
         rate, g = number(chosen.learning_rate), float(used[i])
         if chosen.kind == "sgd":
             return ((f"θ{i} − rate × g{i}", f"{held} − {rate} × {bracketed(g)} = {new}"),)
@@ -171,6 +181,8 @@ class Derivations:
         chosen = self.scenario.optimizer
         clipped = chosen.clip == "before" and chosen.clip_norm is not None and scheme != ""
         own = step == 0 or scheme == self.ways.chosen
+        if scheme == AS_EXCHANGED:
+            return (("first element", number(float(gradient[0]))),)
         if clipped:
             return (("first element: each rank's share is clipped before", number(float(gradient[0]))),)
         if not own or self.size > SOME or (not scheme and self.total != self.undealt):
@@ -219,16 +231,16 @@ class Derivations:
             f"On rank {rank}{where}. How much it counts in this step against the right 1/N, under each way "
             "of reducing: w × N. 1 is right, 2 counts double, 0.5 half."
         )
-        lines = tuple(self._weight(name, rank, k) for name in self.ways.schemes)
+        lines = tuple(self._weight(name, rank, k) for name in self._formulas)
         return Origin("A valid token", says, lines, self._one(rank), "scatter")
 
     def tokens(self, rank: int) -> Origin:
         """The same for all valid tokens of a rank: a number a micro-batch."""
         cells = range(self.micro[rank])
         written = [
-            [self._weight(name, rank, k)[1].rpartition("= ")[2] for k in cells] for name in self.ways.schemes
+            [self._weight(name, rank, k)[1].rpartition("= ")[2] for k in cells] for name in self._formulas
         ]
-        names = [self._weight(name, rank, 0)[0] for name in self.ways.schemes]
+        names = [self._weight(name, rank, 0)[0] for name in self._formulas]
         lines = tuple(
             (name, values[0] if len(set(values)) == 1 else ", ".join(values))
             for name, values in zip(names, written, strict=True)
@@ -237,6 +249,10 @@ class Derivations:
             f"On rank {rank}, micro-batch by micro-batch: w × N, the weight of a token against the right 1/N."
         )
         return Origin(f"The valid tokens of rank {rank}", says, tuple(lines), self._one(rank), "scatter")
+
+    @property
+    def _formulas(self) -> list[str]:
+        return [name for name in self.ways.schemes if name != AS_EXCHANGED]
 
     def _one(self, rank: int) -> tuple[int, ...]:
         return tuple(int(r == rank) for r in range(self.size))

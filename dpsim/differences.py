@@ -40,11 +40,13 @@ def _parts(trace: Trace, step: int, element_bytes: float) -> dict[tuple[str, str
     if trace.source == "simulated":  # known, and that of the real elements where they stand for larger ones
         network = trace.scenario.network
         bandwidth = network.bandwidth_bytes_per_s * element_bytes / trace.bytes_per_element
+    assert m.step_time_s is not None, "what hangs is neither measured nor predicted"
+    assert m.exposed_communication_s is not None
     overhead = m.step_time_s - compute - m.exposed_communication_s - m.optimizer_s
     return {
         ("step", "s"): m.step_time_s,
         ("forward and backward, slowest rank", "s"): compute,
-        ("arrival spread: the longest wait", "s"): float(m.wait_s.max()),
+        ("arrival spread: the longest wait", "s"): m.longest_wait_s,
         ("exposed communication", "s"): m.exposed_communication_s,
         ("latency: the smallest message", "s"): latency,
         ("bandwidth of a message", "B/s"): bandwidth,

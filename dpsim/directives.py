@@ -15,11 +15,13 @@ from dpsim.beats import beats, count_beats
 from dpsim.checks import InputError, choice, flag, key_shown, number, read_text, sequence, toml
 from dpsim.checks import text as one_line
 from dpsim.exercises import items
+from dpsim.faults import NAMED, Fault, broken
 from dpsim.figures import Figure
 from dpsim.misconceptions import misconceptions
 from dpsim.prose import FIGURE, check_markdown, references
-from dpsim.recordings import recording, recordings
+from dpsim.published import published
 from dpsim.questions import Asked, Option, Question, Slip
+from dpsim.recordings import recording, recordings
 from dpsim.run_figures import run
 from dpsim.scenario import SCHEMES, Scenario
 from dpsim.setting import Setting, scenario_on
@@ -29,7 +31,9 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
-CHARTS = ("weight", "error", "loss", "time", "step", "buckets")
+PUBLISHED = ("memory", "published")  # charts of two published figures
+TIMED = ("time", "step", "buckets")  # charts of time, which know no ways of reducing
+CHARTS = ("weight", "error", "loss", *TIMED, "speedup", *PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,18 @@ class Compare:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps."""
+    """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps.
+
+    Or of time: all-reduces against the number of ranks, the last step rank by rank, the sizes of buckets.
+    Or of the scenario's speed-up on other numbers of ranks. Or of two published figures, `names`: the memory
+    for so many parameters on so many ranks, or the second list of figures against the first.
+    """
 
     scenario: Scenario
     show: str
     ways: tuple[str, ...]
     caption: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,15 @@ class Collectives:
     """The four algorithms of an all-reduce side by side: rounds, bytes and time of a scenario's gradient."""
 
     scenario: Scenario
+    caption: str
+
+
+@dataclass(frozen=True)
+class Break:
+    """The stage of a scenario as it should be, and with one of some faults at a time."""
+
+    scenario: Scenario
+    faults: tuple[Fault, ...]
     caption: str
 
 
@@ -116,7 +135,7 @@ class Code:
     caption: str
 
 
-Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Collectives | Recording | Code
+Directive = Stage | Predict | Exercise | Practice | Compare | Chart | Collectives | Recording | Break | Code
 
 
 class Keys:
@@ -160,7 +179,9 @@ class Keys:
         """One of some words."""
         return choice(f"{self.where}.{key}", self.take(key, default), options)
 
-    def several_of(self, key: str, options: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+    def several_of(
+        self, key: str, options: tuple[str, ...], default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
         """Some of some words."""
         name = f"{self.where}.{key}"
         found = sequence(name, self.take(key, default), len(options))
@@ -229,12 +250,14 @@ def directive(kind: str, body: str, line: int, where: str, setting: Setting) -> 
 
 def _stage(keys: Keys) -> Stage:
     scenario = keys.scenario()
-    if count_beats(scenario) > MOST_BEATS:
-        raise InputError(
-            f"{keys.where}.scenario", f"must have at most {MOST_BEATS} beats", count_beats(scenario)
-        )
+    _check_beats(f"{keys.where}.scenario", scenario)
     ids = tuple(beat.id for beat in beats(run(scenario).trace))
     return Stage(scenario, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
+def _check_beats(where: str, scenario: Scenario) -> None:
+    if count_beats(scenario) > MOST_BEATS:
+        raise InputError(where, f"must have at most {MOST_BEATS} beats", count_beats(scenario))
 
 
 def _predict(keys: Keys) -> Predict:
@@ -307,8 +330,21 @@ def _compare(keys: Keys) -> Compare:
 
 def _chart(keys: Keys) -> Chart:
     show = keys.one_of("show", CHARTS)
+    scenario, caption = keys.scenario(), keys.text("caption", "")
+    if show in PUBLISHED:
+        names = keys.several_of("figures", tuple(published()))
+        figures = [published()[name] for name in names]
+        lengths = {len(figure.values) for figure in figures}
+        if len(names) != 2 or len(lengths) > 1 or (lengths == {1}) != (show == "memory"):
+            what = "parameters and ranks" if show == "memory" else "two lists of figures of one length"
+            raise InputError(f"{keys.where}.figures", f"must name {what}", list(names))
+        return Chart(scenario, show, (), caption, names)
+    if show in TIMED and run(scenario).trace.hangs:
+        raise InputError(f"{keys.where}.scenario", "must be one that ends, for a chart of time", "it hangs")
+    if show == "speedup" or show in TIMED:
+        return Chart(scenario, show, (), caption)
     ways = SCHEMES if show == "weight" else (*SCHEMES, "one_device")
-    return Chart(keys.scenario(), show, keys.several_of("ways", ways, WAYS[:2]), keys.text("caption", ""))
+    return Chart(scenario, show, keys.several_of("ways", ways, WAYS[:2]), caption)
 
 
 def _collectives(keys: Keys) -> Collectives:
@@ -319,6 +355,14 @@ def _recording(keys: Keys) -> Recording:
     name = keys.one_of("name", recordings())
     ids = tuple(beat.id for beat in beats(recording(name)))
     return Recording(name, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+
+
+def _break(keys: Keys) -> Break:
+    scenario, names = keys.scenario(), keys.several_of("faults", tuple(NAMED), tuple(NAMED))
+    for i, name in enumerate(names):
+        with placed(f"{keys.where}.faults[{i}]"):
+            _check_beats(f"{keys.where}.scenario", broken(scenario, name))
+    return Break(scenario, tuple(NAMED[name] for name in names), keys.text("caption", ""))
 
 
 def _code(keys: Keys) -> Code:
@@ -340,4 +384,5 @@ READERS: dict[str, Callable[[Keys], Directive]] = {
     "collectives": _collectives,
     "recording": _recording,
     "code": _code,
+    "break": _break,
 }

@@ -5,13 +5,16 @@ Every edit is a pure function Scenario -> Scenario; InputError where what was ch
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, number, sequence, whole
+from dpsim.edited import fitted
 from dpsim.forms import PARTS, from_dict, to_dict
+from dpsim.parts import MAX_SEQUENCES
 from dpsim.scenario import MASKED, Scenario
 
 GIVEN_ELEMENTS = 4  # elements of a gradient that is drawn where none is given
@@ -39,6 +42,7 @@ def with_world_size(scenario: Scenario, ranks: int) -> Scenario:
         return scenario
     data = to_dict(scenario, full=True)
     data["world_size"] = ranks
+    data["collective"] = fitted(scenario.collective, ranks)
     batch, compute = data["batch"], data["compute"]
     each = -(-scenario.batch.count // scenario.world_size)
     _cut_or_repeat(batch, each * ranks)
@@ -56,6 +60,7 @@ def on_one_device(scenario: Scenario) -> Scenario:
     """The same batch, whole, on one device: the reference that every way of reducing is held against."""
     data = to_dict(scenario, full=True)
     data["world_size"] = 1
+    data["collective"] = scenario.algorithm
     data["reduction"] = "token_weighted"
     data["batch"].pop("assignment", None)
     data["batch"] |= {"shard": "contiguous", "micro_batches": 1}
@@ -66,6 +71,12 @@ def on_one_device(scenario: Scenario) -> Scenario:
         cells = [cell for row in scenario.model.gradient_sums for cell in row]
         data["model"]["gradient_sums"] = [[np.sum(cells, axis=0).tolist()]]
     return from_dict(data)
+
+
+def with_algorithm(scenario: Scenario, algorithm: str) -> Scenario:
+    """Another algorithm; what is done wrong in the collective stays where the new one has such a row."""
+    chosen = replace(scenario.exchange, algorithm=algorithm)
+    return changed(scenario, "collective", fitted(str(chosen), scenario.world_size))
 
 
 def _cut_or_repeat(batch: dict[str, Any], count: int) -> None:
@@ -115,6 +126,14 @@ def with_micro_batches(scenario: Scenario, micro_batches: int | tuple[int, ...])
     _deal_anew(data)
     data["batch"]["micro_batches"] = each
     _fit_gradients(data, scenario.seed)
+    return from_dict(data)
+
+
+def with_sequence_count(scenario: Scenario, count: int) -> Scenario:
+    """As many sequences: the first ones, or the same again from the start."""
+    data = to_dict(scenario, full=True)
+    _deal_anew(data)
+    _cut_or_repeat(data["batch"], whole("batch.sequences", count, 1, MAX_SEQUENCES))
     return from_dict(data)
 
 

@@ -5,16 +5,18 @@ Those whose name begins with ``last_`` are of the last step: the very first one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dpsim.collectives import build
 from dpsim.metrics import step_metrics
 from dpsim.network import Cost, cost
 from dpsim.run_figures import Family, Run, percent
 from dpsim.simulate import simulate
-from dpsim.timeline import buckets
+from dpsim.timeline import BUCKET_CAP_BYTES, FIRST_BUCKET_BYTES, buckets, clock
 from dpsim.trace import BACKWARD, FORWARD
 from dpsim.wording import duration, number, size
 
@@ -47,25 +49,71 @@ def _spent(run: Run, kind: int, rank: int) -> float:
     return float((events.end_s[rows] - events.start_s[rows]).sum())
 
 
-def _even(run: Run) -> float:
+def _even(run: Run) -> float | None:
     """The step time if every rank had the speed of the quickest."""
     quickest = (max(run.scenario.speeds),) * run.scenario.world_size
     even = replace(run.scenario, compute=replace(run.scenario.compute, speed=quickest))
     return step_metrics(simulate(even), 0).step_time_s
 
 
-def _plain(run: Run) -> float:
+def _plain(run: Run) -> float | None:
     """The last step's time if nothing travelled before backward is done."""
     plain = replace(run.scenario, buckets=replace(run.scenario.buckets, overlap=False))
     return step_metrics(simulate(plain), run.scenario.steps - 1).step_time_s
 
 
-def _share(part: float, whole: float) -> Any:
-    return 100 * part / whole if whole > 0 else None
+def _share(part: float | None, whole: float | None) -> float | None:
+    """In percent; None where one of both is unknown, as in a run that hangs."""
+    return 100 * part / whole if part is not None and whole else None
 
 
-def _hidden(run: Run) -> float:
-    return run.last.communication_s - run.last.exposed_communication_s
+def _less(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
+
+
+def _of(values: Any, how: Callable[[Any], float]) -> float | None:
+    """Something of the values of all ranks; None in a run that hangs."""
+    return None if values is None else how(values)
+
+
+def _hidden(run: Run) -> float | None:
+    return _less(run.last.communication_s, run.last.exposed_communication_s)
+
+
+def _held_up(run: Run, rank: int) -> float | None:
+    """From the end of a rank's own backward to the barrier; None in a run that hangs."""
+    wait, exposed = run.metrics.wait_s, run.metrics.exposed_communication_s
+    return None if wait is None or exposed is None else float(wait[rank]) + exposed
+
+
+def _clocked(run: Run, algorithm: str) -> float:
+    """The all-reduce of the whole gradient on the clock, with queues at ports, after an even start."""
+    network, elements = run.scenario.network, run.scenario.model.size
+    plan = build(algorithm, run.scenario.world_size, elements)
+    if not len(plan.round):
+        return 0.0
+    ready = np.zeros(run.scenario.world_size)
+    return float(clock(plan, network, run.scenario.bytes_per_element, ready)[1].max())
+
+
+def _last_bucket(run: Run) -> float:
+    """How long the all-reduce of the last step's last bucket takes: no backward is left to hide it."""
+    network, last = run.scenario.network, buckets(run.scenario, run.scenario.steps - 1)[-1]
+    amount = (last.stop - last.start) * run.scenario.bytes_per_element
+    ranks, collective = run.scenario.world_size, run.scenario.collective
+    return cost(collective, ranks, amount, network.latency_s, network.bandwidth_bytes_per_s).time_s
+
+
+def _last_backward(run: Run) -> float:
+    """How long the slowest rank computes backward in the last step."""
+    events = run.trace.events
+    rows = events.where(step=run.trace.steps - 1, kind=BACKWARD)
+    spent = np.zeros(run.scenario.world_size)
+    np.add.at(spent, events.rank[rows], events.end_s[rows] - events.start_s[rows])
+    return float(spent.max())
+
+
+SLOW_CHANCE = 0.01  # how likely one rank is to be slow in a step, where a lesson asks for all of them
 
 
 TIMES: dict[str, Family] = {
@@ -86,6 +134,17 @@ TIMES: dict[str, Family] = {
         lambda run: _cost(run, "ring").time_s / max(1, _cost(run, "ring").rounds),
         duration,
     ),
+    "chunk_time": Family(
+        "how long a chunk takes without the latency",
+        (),
+        lambda run: (
+            _gradient_bytes(run) / run.scenario.world_size / run.scenario.network.bandwidth_bytes_per_s
+        ),
+        duration,
+    ),
+    "half_time": Family(
+        "how long one half of a ring takes", (), lambda run: _cost(run, "ring").time_s / 2, duration
+    ),
     "half_rounds": Family(
         "R - 1, the rounds of one half of a ring", (), lambda run: run.scenario.world_size - 1
     ),
@@ -99,6 +158,21 @@ TIMES: dict[str, Family] = {
         "its time in closed form", ("algorithm",), lambda run, a: _cost(run, a).time_s, duration
     ),
     "tiny_time": Family("the same for four bytes", ("algorithm",), _tiny, duration),
+    "clock_time": Family(
+        "its time on the clock, which knows queues at ports", ("algorithm",), _clocked, duration
+    ),
+    "half_sent": Family(
+        "(R-1)/R of the gradient: what a rank of a ring sends in one half",
+        (),
+        lambda run: _gradient_bytes(run) * (run.scenario.world_size - 1) / run.scenario.world_size,
+        size,
+    ),
+    "all_sent": Family(
+        "2(R-1) gradients: what all ranks of a ring send together",
+        (),
+        lambda run: 2 * (run.scenario.world_size - 1) * _gradient_bytes(run),
+        size,
+    ),
     "busiest_bytes": Family(
         "what the rank sends that sends most",
         ("algorithm",),
@@ -124,19 +198,56 @@ TIMES: dict[str, Family] = {
         "how long the slowest rank computes", (), lambda run: run.metrics.compute_s.max(), duration
     ),
     "speed": Family("a rank's speed", ("rank",), lambda run, r: run.scenario.speeds[r]),
-    "waited": Family("how long all ranks wait in all", (), lambda run: run.metrics.wait_s.sum(), duration),
-    "longest_wait": Family("the longest wait of a rank", (), lambda run: run.metrics.wait_s.max(), duration),
+    "waited": Family(
+        "how long all ranks wait in all", (), lambda run: _of(run.metrics.wait_s, np.sum), duration
+    ),
+    "longest_wait": Family(
+        "the longest wait of a rank", (), lambda run: _of(run.metrics.wait_s, np.max), duration
+    ),
+    "shared_delay": Family(
+        "the longest wait divided by R: wrong as what a straggler costs",
+        (),
+        lambda run: _of(run.metrics.wait_s, lambda wait: wait.max() / len(wait)),
+        duration,
+    ),
+    "in_all_reduce": Family(
+        "how long a rank is held up from the end of its backward to the barrier",
+        ("rank",),
+        lambda run, r: _held_up(run, r),
+        duration,
+    ),
+    "other_time": Family(
+        "what of a step is neither computing nor waiting nor exposed: scatter, count, optimizer",
+        (),
+        lambda run: (run.metrics.scatter_s + run.metrics.count_s).max() + run.metrics.optimizer_s,
+        duration,
+    ),
+    "slow_chance": Family(
+        "how likely a rank is to be slow, an assumption",
+        (),
+        lambda run: 100 * SLOW_CHANCE,
+        percent,
+    ),
+    "some_slow": Family(
+        "how likely at least one of R ranks is to be slow, 1 - (1 - p)^R",
+        (),
+        lambda run: 100 * (1 - (1 - SLOW_CHANCE) ** run.scenario.world_size),
+        percent,
+    ),
+    "slow_chances_added": Family(
+        "R p: wrong for the same", (), lambda run: 100 * SLOW_CHANCE * run.scenario.world_size, percent
+    ),
     "idle": Family(
         "the part of all ranks' time that is spent waiting",
         (),
-        lambda run: _share(run.metrics.wait_s.sum(), run.scenario.world_size * run.metrics.step_time_s),
+        lambda run: _share(_of(run.metrics.wait_s, np.mean), run.metrics.step_time_s),
         percent,
     ),
     "even_step_time": Family("the step time if all were as quick as the quickest", (), _even, duration),
     "slower": Family(
         "how much longer the step takes than if all were as quick as the quickest",
         (),
-        lambda run: _share(run.metrics.step_time_s - _even(run), _even(run)),
+        lambda run: _share(_less(run.metrics.step_time_s, _even(run)), _even(run)),
         percent,
     ),
     "communication": Family(
@@ -153,11 +264,24 @@ TIMES: dict[str, Family] = {
     "last_hidden_share": Family(
         "the same as a part of it", (), lambda run: _share(_hidden(run), run.last.communication_s), percent
     ),
+    "last_backward": Family(
+        "how long the slowest rank computes backward in the last step", (), _last_backward, duration
+    ),
+    "last_bucket_time": Family("how long the last bucket's all-reduce takes", (), _last_bucket, duration),
+    "torch_cap": Family(
+        "torch's own cap of a bucket", (), lambda run: BUCKET_CAP_BYTES / 2**20, lambda v: f"{number(v)} MiB"
+    ),
+    "torch_first_cap": Family(
+        "torch's own cap of the first bucket",
+        (),
+        lambda run: FIRST_BUCKET_BYTES / 2**20,
+        lambda v: f"{number(v)} MiB",
+    ),
     "plain_step_time": Family("the last step's time without overlap", (), _plain, duration),
     "saved": Family(
         "how much of the step overlap saves",
         (),
-        lambda run: _share(_plain(run) - run.last.step_time_s, _plain(run)),
+        lambda run: _share(_less(_plain(run), run.last.step_time_s), _plain(run)),
         percent,
     ),
     "first_buckets": Family("the buckets of the first step", (), lambda run: len(buckets(run.scenario, 0))),
@@ -174,6 +298,8 @@ TIMES: dict[str, Family] = {
         number,
     ),
     "ranks_without_wait": Family(
-        "how many ranks do not wait", (), lambda run: int(np.count_nonzero(run.metrics.wait_s == 0))
+        "how many ranks do not wait",
+        (),
+        lambda run: _of(run.metrics.wait_s, lambda wait: float(np.sum(wait == 0))),
     ),
 }

@@ -46,7 +46,7 @@ def hidden_faults(scenario: Scenario, comparison: Comparison) -> tuple[Hidden, .
     plain = _by_other_optimizer(scenario)
     for name, outcome in comparison.schemes.items():
         error = outcome.relative_l2_error[0]
-        if error is None or error < WRONG:
+        if name not in plain.schemes or error is None or error < WRONG:
             continue
         update = _update_error(comparison, name)
         if update is None or update > HIDDEN * error:

@@ -17,6 +17,7 @@ from dpsim.app import PACKAGE
 from dpsim.checks import InputError, choice, number, read_text, sequence, toml, whole
 from dpsim.directives import (
     NAME,
+    Break,
     Directive,
     Exercise,
     Keys,
@@ -256,7 +257,7 @@ def _check_names(file: str, screens: tuple[Screen, ...], lesson: Lesson) -> None
             if names.count(name) > 1:
                 raise InputError(f"{file}: {what} {name}", "must have a name of its own", name)
     for screen in screens:
-        if sum(isinstance(block, Stage) for block in screen.blocks) > 1:
+        if sum(isinstance(block, (Stage, Break)) for block in screen.blocks) > 1:
             raise InputError(f"{file}: screen {screen.slug}", "must have one stage at most", screen.title)
         for asked in screen.asked:
             if asked.objective not in lesson.objectives:

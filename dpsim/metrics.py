@@ -26,14 +26,18 @@ class StepMetrics:
     from the first to the last message of each bucket, `algbw` the gradient's bytes over it; `bytes_sent` are
     those of the gradient, without the count's, None where all-reduces were measured as a whole. What one
     device would take, and with it the efficiency, is None in a step that was not simulated.
+
+    In a step that hangs, step time, wait and exposed communication are None: they have no end. Where nobody
+    waits for the all-reduce there is no wait and nothing is exposed; the step time is that of the last rank,
+    and messages may still be on their way.
     """
 
-    step_time_s: float
+    step_time_s: float | None
     scatter_s: Floats
     count_s: Floats
     compute_s: Floats
-    wait_s: Floats
-    exposed_communication_s: float
+    wait_s: Floats | None
+    exposed_communication_s: float | None
     communication_s: float
     optimizer_s: float
     straggler: int | None
@@ -43,11 +47,16 @@ class StepMetrics:
     one_device_step_time_s: float | None
     scaling_efficiency: float | None
 
+    @property
+    def longest_wait_s(self) -> float | None:
+        """How long the rank that waits longest does so."""
+        return None if self.wait_s is None else float(self.wait_s.max())
+
 
 def step_metrics(trace: Trace, step: int) -> StepMetrics:
     """The metrics of one step of `trace`."""
     events, size = trace.events, trace.scenario.world_size
-    begun, ended = trace.step_window(step)
+    total = _step_time(trace, step)
 
     def per_rank(kind: int, how: str) -> Floats:
         rows = events.where(step=step, kind=kind)
@@ -63,7 +72,7 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
     count = per_rank(FORWARD, "first") - per_rank(SCATTER, "first") - scatter
     compute = per_rank(FORWARD, "spent") + per_rank(BACKWARD, "spent")
     synced = synchronisations(trace, step)
-    wait = np.sum([s.wait_s for s in synced], axis=0)
+    wait = np.sum([np.zeros(size), *(s.wait_s for s in synced)], axis=0)
     sends = events.where(step=step, kind=SEND)
     sends = sends[events.bucket[sends] != COUNT]
     rank, size_sent = events.rank[sends], events.bytes[sends]
@@ -79,32 +88,42 @@ def step_metrics(trace: Trace, step: int) -> StepMetrics:
         # A rank may enter an all-reduce early and wait in it: one measured as a whole starts with the last.
         busy += float(events.end_s[own].max() - (starts.max() if len(whole) else starts.min()))
     if len(messages):
-        micro = trace.scenario.micro_batches[0]
-        windows = micro if trace.scenario.buckets.sync_every_micro_batch else 1
-        moved = windows * trace.scenario.model.size * trace.bytes_per_element
+        moved = trace.scenario.synchronised * trace.scenario.model.size * trace.bytes_per_element
     algbw = moved / busy if busy > 0 else None
     optimizer = events.where(step=step, kind=OPTIMIZER)
     late = np.flatnonzero(wait == 0)
     alone = None
-    if trace.source == "simulated":  # what a measured step would take alone has to be measured too
+    if (
+        trace.source == "simulated" and not trace.hangs
+    ):  # what a measured step would take alone has to be measured too
         alone = one_device_step_time(trace.scenario, optimized=len(optimizer) > 0)
-    total = ended - begun
     return StepMetrics(
         step_time_s=total,
         scatter_s=scatter,
         count_s=count,
         compute_s=compute,
-        wait_s=wait,
-        exposed_communication_s=sum(s.exposed_s for s in synced),
+        wait_s=None if trace.hangs else wait,
+        exposed_communication_s=None if trace.hangs else sum(s.exposed_s for s in synced),
         communication_s=busy,
         optimizer_s=float(np.max(events.end_s[optimizer] - events.start_s[optimizer], initial=0.0)),
-        straggler=int(late[0]) if len(late) and len(late) < size else None,
+        straggler=int(late[0]) if 0 < len(late) < size and not trace.hangs else None,
         bytes_sent=None if len(whole) else sent,
         algbw_bytes_per_s=algbw,
         busbw_bytes_per_s=busbw(algbw, size),
         one_device_step_time_s=alone,
-        scaling_efficiency=alone / (size * total) if alone is not None and total > 0 else None,
+        scaling_efficiency=alone / (size * total) if alone is not None and total else None,
     )
+
+
+def _step_time(trace: Trace, step: int) -> float | None:
+    """From the first rank's start to the last rank's end; None where there is no end."""
+    if trace.hangs:
+        return None
+    events = trace.events
+    rows = events.where(step=step)
+    if not trace.scenario.exchange.awaited:
+        rows = rows[(events.kind[rows] != SEND) & (events.kind[rows] != RECEIVE)]
+    return float(events.end_s[rows].max()) - float(events.start_s[rows].min())
 
 
 @dataclass(frozen=True, eq=False)

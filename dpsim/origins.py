@@ -13,6 +13,7 @@ import numpy as np
 
 from dpsim.batch import GlobalBatch
 from dpsim.metrics import step_metrics
+from dpsim.mishaps import own_backward_end
 from dpsim.optimizer import clip_factor, norms
 from dpsim.reduction import reduction
 from dpsim.replay import AllReduce, Arrival
@@ -105,10 +106,23 @@ class Origins:
                 came = before[int(part.schedule.source[row]), chunk]
                 made.append(self._arrived(part, row, now[rank, chunk], came))
                 now[rank, chunk] = made[-1]
+        if not self.scenario.exchange.awaited:
+            now = self._as_read(part, brought, made)
         for rank in range(self.size) if len(part.whole) else ():
             made.append(self._summed(part, rank, tuple(row[0] for row in brought)))
             now[rank, 0] = made[-1]
         return CellOrigins(brought, kept, tuple(made), now)
+
+    def _as_read(
+        self, part: AllReduce, brought: tuple[tuple[Origin, ...], ...], made: list[Origin]
+    ) -> dict[tuple[int, int], Origin]:
+        """What the optimizer finds that does not wait: what had arrived at the end of a rank's backward."""
+        found = {(r, c): origin for r, row in enumerate(brought) for c, origin in enumerate(row)}
+        for row, arrival in enumerate(part.arrivals):
+            rank, chunk = int(part.schedule.destination[row]), int(part.schedule.chunk[row])
+            if self.events.end_s[arrival.event] <= own_backward_end(self.trace, self.step, rank):
+                found[rank, chunk] = made[row]
+        return found
 
     def where(self, part: AllReduce, rank: int, chunk: int) -> str:
         if part.bucket == COUNT:
@@ -224,8 +238,10 @@ class Origins:
         does = (
             f"adds what rank {source} sent" if arrival.adds else f"keeps what rank {source} sent, as it came"
         )
-        done = len(inside) == self.size
+        twice = [r for r, times in enumerate(counts) if times > 1]
+        done = len(inside) == self.size and not twice
         says = f"Rank {rank} {does}. " + (f"Finished: all {self.size} ranks are in it" if done else "In it")
+        says += f", {ranks(twice)} twice," if twice else ""
         says += f", {tokens}." if done else f": {tokens}." if part.bucket == COUNT else f" now: {tokens}."
         beat = self.round_beat(part, int(schedule.round[row]))
         parts = (held, came) if arrival.adds else (came,)
@@ -278,6 +294,8 @@ class Origins:
     def step_time(self) -> Origin:
         """The step time as the sum of its parts, on every rank (law 6), and all waiting added up."""
         m = step_metrics(self.trace, self.step)
+        if m.step_time_s is None or m.wait_s is None or m.exposed_communication_s is None:
+            return Origin("Step time", "There is none: this step never ends.", (), (), f"{self.prefix}hang")
         unit, name = _unit(m.step_time_s)
         shown = list(range(self.size))
         says = (
@@ -294,8 +312,15 @@ class Origins:
             parts = [m.scatter_s[r], m.count_s[r], m.compute_s[r], m.wait_s[r], m.exposed_communication_s]
             terms = [float(p) / unit for p in [*parts, m.optimizer_s]]
             terms += [m.step_time_s / unit - sum(terms)] if measured else []
-            total = f"{number(m.step_time_s / unit)} {name}"
+            whole = m.step_time_s / unit if self.scenario.exchange.awaited else sum(terms)
+            total = f"{number(whole)} {name}"
             lines.append((f"rank {r}", f"{added(map(_clean, terms))} = {total}"))
+        if not self.scenario.exchange.awaited:
+            says = (
+                "Nobody waits: on every rank scatter + count + compute + optimizer = a step time of its own. "
+                f"From the first start to the last end it is {duration(m.step_time_s)}."
+            )
+            return Origin("Step time", says, tuple(lines), (), f"{self.prefix}optimizer")
         if 1 < self.size <= SOME:
             waits = " + ".join(number(_clean(float(w) / unit)) for w in m.wait_s)
             lines.append(("waited in all", f"{waits} = {number(float(m.wait_s.sum()) / unit)} {name}"))

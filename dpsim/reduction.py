@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 # Schemes whose factors hold N, the valid tokens of all ranks: their count is all-reduced too.
 NEEDS_COUNT = ("token_weighted", "token_weighted_not_compensated")
 
+AS_EXCHANGED = "as_exchanged"  # what a run comes to whose exchange goes wrong: in no formula
 ONE_DEVICE = "one_device"  # what every reduction is held against: the whole batch on one device
 
 NAMES = {
@@ -28,6 +29,7 @@ NAMES = {
     "token_weighted_not_compensated": "token-weighted, average not compensated",
     "sum_over_world_size": "raw sums over world size",
     "custom": "own table of weights",
+    AS_EXCHANGED: "as it was exchanged",
 }
 
 

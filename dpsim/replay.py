@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpsim.checks import InputError
 from dpsim.collectives import REDUCE, Schedule, build, contributions, unseen
+from dpsim.scenario import Scenario
 from dpsim.timeline import COUNT, NONE
 from dpsim.trace import ALL_REDUCE, RECEIVE, Trace
 
@@ -54,14 +55,19 @@ class AllReduce:
         return slice(self.start + int(low), self.start + int(high))
 
 
-@lru_cache(maxsize=32)
-def _schedule(algorithm: str, world_size: int, elements: int) -> Schedule:
-    return build(algorithm, world_size, elements)
+def _carried_by(scenario: Scenario, bucket: int) -> str:
+    """The collective of a bucket; nothing is ever done wrong with the count."""
+    return scenario.algorithm if bucket == COUNT else scenario.collective
 
 
 @lru_cache(maxsize=32)
-def _counted(algorithm: str, world_size: int, elements: int) -> list[Ints]:
-    return contributions(_schedule(algorithm, world_size, elements))[1]
+def _schedule(collective: str, world_size: int, elements: int) -> Schedule:
+    return build(collective, world_size, elements)
+
+
+@lru_cache(maxsize=32)
+def _counted(collective: str, world_size: int, elements: int) -> list[Ints]:
+    return contributions(_schedule(collective, world_size, elements))[1]
 
 
 def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
@@ -69,7 +75,7 @@ def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
     scenario, events = trace.scenario, trace.events
     made = trace.buckets(step)
     each = scenario.buckets.sync_every_micro_batch
-    windows = range(max(scenario.micro_batches)) if each else (NONE,)
+    windows = range(scenario.synchronised) if each else (NONE,)
     wanted = [(NONE, COUNT)] if trace.counted[step, 0] >= 0 else []
     wanted += [(k, b) for k in windows for b in range(len(made))]
     told = []
@@ -85,7 +91,7 @@ def all_reduces(trace: Trace, step: int) -> list[AllReduce]:
             schedule = unseen(scenario.world_size, brought.shape[1])
             told.append(AllReduce(k, b, start, schedule, brought, (), whole))
             continue
-        key = (scenario.collective, scenario.world_size, brought.shape[1])
+        key = (_carried_by(scenario, b), scenario.world_size, brought.shape[1])
         rows = events.where(step=step, kind=RECEIVE, micro_batch=k, bucket=b)
         payloads = [trace.payload_of(e) for e in rows.tolist()]
         arrivals = _arrivals(_schedule(*key), _counted(*key), brought, rows, payloads)
@@ -98,14 +104,14 @@ def check_replayable(trace: Trace) -> Trace:
     as a whole has one event a rank and no receives; a file may claim anything."""
     scenario, events = trace.scenario, trace.events
     each = scenario.buckets.sync_every_micro_batch
-    windows = range(max(scenario.micro_batches)) if each else (NONE,)
+    windows = range(scenario.synchronised) if each else (NONE,)
     for step in range(trace.steps):
         wanted = {(NONE, COUNT): 1} if trace.counted[step, 0] >= 0 else {}
         wanted |= {
             (k, b): part.stop - part.start for k in windows for b, part in enumerate(trace.buckets(step))
         }
         for (k, b), elements in wanted.items():
-            schedule = _schedule(scenario.collective, scenario.world_size, elements)
+            schedule = _schedule(_carried_by(scenario, b), scenario.world_size, elements)
             whole = events.where(step=step, kind=ALL_REDUCE, micro_batch=k, bucket=b)
             if len(whole):
                 schedule = unseen(scenario.world_size, elements)

@@ -5,19 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from dpsim.as_run import losses
-from dpsim.comparison import Outcome, compare
+from dpsim.comparison import Outcome
 from dpsim.fit import Points
 from dpsim.hardware import Hardware, to_dict
 from dpsim.metrics import step_metrics
+from dpsim.replicas import apart, beside, worst_rank
 from dpsim.trace import Trace
 
 Report = dict[str, Any]
 
 
 def trace_report(trace: Trace) -> Report:
-    """The last step of `trace`: its own numbers and metrics, and the comparison, which is by formula."""
-    scenario, last = trace.scenario, trace.steps - 1
-    gradient, comparison = trace.gradient(last), compare(scenario)
+    """The last step of `trace`: its own numbers and metrics, and the comparison, which is by formula.
+
+    Where replicas differ, gradient and parameters are those of the rank that is furthest from one device.
+    """
+    scenario, last, comparison = trace.scenario, trace.steps - 1, beside(trace)
+    rank = worst_rank(trace, comparison.one_device.gradient)
+    gradient = trace.gradient(last, rank)
     return {
         "scenario": scenario.name,
         "source": trace.source,
@@ -27,11 +32,13 @@ def trace_report(trace: Trace) -> Report:
             name: value.tolist() if hasattr(value, "tolist") else value
             for name, value in vars(step_metrics(trace, last)).items()
         },
-        "parameters_before": trace.parameters[last, 0].tolist(),
-        "parameters_after": trace.parameters[last + 1, 0].tolist(),
+        "parameters_before": trace.parameters[last, rank].tolist(),
+        "parameters_after": trace.parameters[last + 1, rank].tolist(),
         "gradient": None if gradient is None else gradient.tolist(),
         "loss": losses(trace)[last],
         "undefined": trace.undefined[last],
+        "replicas": {"shown": rank, "largest_difference": apart(trace.parameters[last + 1])},
+        "hangs": None if trace.hangs is None else vars(trace.hangs),
         "comparison": {
             name: _outcome(outcome, last)
             for name, outcome in [*comparison.schemes.items(), ("one_device", comparison.one_device)]

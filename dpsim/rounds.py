@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpsim.collectives import Schedule
+from dpsim.edited import WITHOUT
+from dpsim.mishaps import Slip, counted
 from dpsim.reduction import reduction
 from dpsim.replay import AllReduce, Arrival
 from dpsim.trace import Trace
@@ -57,6 +59,8 @@ def transfer(part: AllReduce, row: int) -> str:
     payload, held, now = (vector(v.tolist()) for v in (arrival.payload, arrival.held, arrival.now))
     chunk = "the whole vector" if len(schedule.bounds) == 2 else f"chunk {schedule.chunk[row]}"
     if not arrival.adds:
+        if odd := counted(arrival.payload_counts):
+            return f"Rank {source} sends {chunk}, {payload}, to rank {rank}, which keeps it: it {odd}."
         return f"Rank {source} sends {chunk}, complete with {payload}, to rank {rank}, which keeps it."
     inside = np.flatnonzero(arrival.payload_counts).tolist()
     made = "its own" if inside == [source] else f"made of {ranks(inside)}"
@@ -70,11 +74,13 @@ def transfer(part: AllReduce, row: int) -> str:
 
 def _missing(arrival: Arrival) -> str:
     out = np.flatnonzero(arrival.counts == 0).tolist()
+    double = np.flatnonzero(arrival.counts > 1).tolist()
+    twice = f", {ranks(double)} twice" if double else ""
     if not out:
-        return "every rank is in it"
+        return "every rank is in it" + twice
     if len(out) == 1:
-        return f"only rank {out[0]} is missing"
-    return f"{ranks(out)} are missing"
+        return f"only rank {out[0]} is missing" + twice
+    return f"{ranks(out)} are missing" + (f", and {ranks(double)} in it twice" if double else "")
 
 
 def arithmetic(part: AllReduce, row: int) -> str:
@@ -89,12 +95,18 @@ def arithmetic(part: AllReduce, row: int) -> str:
     return f"{where}: {held} + {came} = {now}"
 
 
-def rule(schedule: Schedule, round_number: int) -> list[str]:
-    """What all ranks do in this round, in one line; none where a single transfer is all."""
+def rule(schedule: Schedule, round_number: int, wrong: Slip | None = None) -> list[str]:
+    """What all ranks do in this round, in one line; none where a single transfer is all. `wrong` is what does
+    not go by it."""
     transfers = int(schedule.round_starts[round_number + 1] - schedule.round_starts[round_number])
     if schedule.algorithm != "ring":
         return [f"{transfers} transfers in this round"] if transfers > 1 else []
     half, size = schedule.rounds // 2, schedule.world_size
     offset = -round_number if round_number < half else half + 1 - round_number
     shift = "r" if offset == 0 else f"(r {MINUS if offset < 0 else '+'} {abs(offset)})"
-    return [f"every rank r sends chunk {shift} mod {size} to rank (r + 1) mod {size}"]
+    aside = ""
+    if wrong is not None and wrong.round == round_number:
+        aside = (
+            f", but what rank {wrong.source} sends {'is dropped' if wrong.edit == WITHOUT else 'comes twice'}"
+        )
+    return [f"every rank r sends chunk {shift} mod {size} to rank (r + 1) mod {size}{aside}"]

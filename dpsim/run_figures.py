@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dpsim.comparison import Comparison, Outcome, compare
+from dpsim.comparison import Comparison, Outcome
 from dpsim.metrics import StepMetrics, step_metrics
 from dpsim.reduction import reduction
+from dpsim.replicas import beside
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 from dpsim.trace import Trace
@@ -82,12 +83,15 @@ class Run:
 def run(scenario: Scenario) -> Run:
     """The run of `scenario` that its figures are read from."""
     trace = simulate(scenario)
-    return Run(trace, compare(scenario), step_metrics(trace, 0))
+    return Run(trace, beside(trace), step_metrics(trace, 0))
 
 
 @dataclass(frozen=True)
 class Family:
-    """Figures of one kind: what they say, their keys (rank, scheme, way), their source, how written."""
+    """Figures of one kind: what they say, their keys (rank, scheme, way), their source, how written.
+
+    The source gives a number, a list, text, a published figure, or None where it is undefined.
+    """
 
     says: str
     keys: tuple[str, ...]
@@ -98,3 +102,8 @@ class Family:
 def percent(value: float) -> str:
     """Three digits and the sign."""
     return f"{number(float(f'{value:.3g}'))} %"
+
+
+def gigabytes(value: float) -> str:
+    """A value in GB, with three digits."""
+    return f"{number(float(f'{value:.3g}'))} GB"

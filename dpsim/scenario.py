@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpsim.checks import InputError, choice, number, sequence, text, whole
+from dpsim.edited import Collective, checked, parsed
 from dpsim.parts import (
     COLLECTIVES,
     MASKED,
@@ -49,7 +50,8 @@ APP_STEPS = 200
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that was chosen. `reduction` is a scheme's name or a table w[r][k]."""
+    """Everything that was chosen. `reduction` is a scheme's name or a table w[r][k]; `dpsim.edited` tells how
+    `collective` is written."""
 
     name: str
     batch: Batch
@@ -72,17 +74,13 @@ class Scenario:
         put(self, seed=whole("seed", self.seed, 0, 2**32 - 1))
         put(self, steps=whole("steps", self.steps, 1, MAX_STEPS))
         put(self, world_size=whole("world_size", self.world_size, 1, MAX_RANKS))
-        choice("collective", self.collective, COLLECTIVES)
+        put(self, collective=str(checked(self.collective, self.world_size)))
         self._check_world_size()
         if isinstance(self.reduction, str):
             choice("reduction", self.reduction, SCHEMES)
         else:
             self._check_table()
         self._check_model()
-        uneven = len(set(self.micro_batches)) > 1
-        if self.buckets.sync_every_micro_batch and uneven:
-            rule = "must be the same on every rank when buckets.sync_every_micro_batch is true"
-            raise InputError("batch.micro_batches", rule, self.micro_batches)
 
     def _check_world_size(self) -> None:
         rule = f"must have one entry per rank, {self.world_size}"
@@ -136,6 +134,31 @@ class Scenario:
         if isinstance(self.batch.micro_batches, tuple):
             return self.batch.micro_batches
         return (self.batch.micro_batches,) * self.world_size
+
+    @property
+    def exchange(self) -> Collective:
+        """The collective: its algorithm, and what is done wrong in it."""
+        return parsed(self.collective)
+
+    @property
+    def algorithm(self) -> str:
+        """The collective's algorithm alone."""
+        return self.exchange.algorithm
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a step never ends: the ranks synchronise every micro-batch, and some have more of them."""
+        return self.buckets.sync_every_micro_batch and len(set(self.micro_batches)) > 1
+
+    @property
+    def begun_steps(self) -> int:
+        """How many steps a run begins: a run that hangs does so in its first."""
+        return 1 if self.hangs else self.steps
+
+    @property
+    def synchronised(self) -> int:
+        """How many all-reduces of the gradient a step comes to the end of."""
+        return min(self.micro_batches) if self.buckets.sync_every_micro_batch else 1
 
     @property
     def speeds(self) -> tuple[float, ...]:

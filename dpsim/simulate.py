@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dpsim.batch import global_batch
-from dpsim.collectives import Schedule, build, run_values
+from dpsim.collectives import REDUCE, build, run_values
 from dpsim.model import initial_parameters, local_sums
 from dpsim.optimizer import clip, clip_factor, initial_state, norms
 from dpsim.optimizer import step as optimizer_step
 from dpsim.reduction import NEEDS_COUNT, Reduction, reduction
 from dpsim.scenario import Scenario
 from dpsim.size import check_size, count_events
-from dpsim.timeline import NONE, Bucket, Part, Span, Transfers, buckets, step_times
+from dpsim.timeline import COUNT, NONE, Begun, Bucket, Part, Span, Transfers, buckets, step_times
 from dpsim.trace import (
     COLUMNS,
     FLOAT_COLUMNS,
@@ -33,18 +32,25 @@ __all__ = ["check_size", "count_events", "simulate"]
 
 
 def simulate(scenario: Scenario) -> Trace:
-    """Run every step of `scenario` in numpy. The same scenario gives the same trace."""
+    """Run every step of `scenario` in numpy, as far as it comes. The same scenario gives the same trace.
+
+    Where the collective is not awaited, each rank's optimizer uses what its buffers hold at the end of its
+    own backward: what it brought itself, and what the transfers that had reached it by then made of that.
+    Every step has buffers of its own, so what arrives later is in no gradient.
+    """
     check_size(scenario)
     batch = global_batch(scenario)
-    micro, steps, size = scenario.micro_batches, scenario.steps, scenario.world_size
+    micro, steps, size = scenario.micro_batches, scenario.begun_steps, scenario.world_size
     most, width = max(micro), scenario.model.size
     valid = batch.shard_counts(batch.valid)
     tokens = batch.shard_counts(batch.lengths)
     table = reduction(scenario.reduction, valid, micro)
     counts = valid.sum(axis=1)
     counted = scenario.reduction in NEEDS_COUNT
-    optimized = table.undefined is None and bool(counts.sum() > 0)
+    optimized = table.undefined is None and bool(counts.sum() > 0) and not scenario.hangs
 
+    # Where it hangs nobody comes further than into the first micro-batch that some ranks do not have.
+    reached = scenario.synchronised + 1 if scenario.hangs else most
     schedule_of = lru_cache(maxsize=None)(lambda e: build(scenario.collective, size, e))
     parameters = np.empty((steps + 1, size, width))
     parameters[0] = initial_parameters(scenario)
@@ -56,14 +62,17 @@ def simulate(scenario: Scenario) -> Trace:
     state = initial_state(parameters[0])
     columns: list[dict[str, Ints | Floats]] = []
     payload: list[Floats] = []
-    now = 0.0
+    begun = Begun(np.zeros(size), 0.0)
     for t in range(steps):
         for r in range(size):
-            for k in range(micro[r]):
+            for k in range(min(micro[r], reached)):
                 local = local_sums(scenario, batch, parameters[t, r], r, k)
                 loss_sums[t, r, k], sums[t, r, k] = local.loss, local.gradient
         scaled[t] = _scaled(scenario, table, sums[t])
-        gradient, moved = _all_reduced(scenario, scaled[t], buckets(scenario, t), schedule_of)
+        parts, begun = step_times(
+            scenario, t, begun, tokens, schedule_of, counted=counted, optimized=optimized
+        )
+        gradient, moved = _all_reduced(scenario, scaled[t], buckets(scenario, t), parts)
         gradient = gradient * table.after
         parameters[t + 1] = parameters[t]
         if optimized:
@@ -72,14 +81,16 @@ def simulate(scenario: Scenario) -> Trace:
             used = clip(gradient, limit)
             parameters[t + 1], state = optimizer_step(scenario.optimizer, parameters[t], used, state)
         if counted:
-            final, counting = run_values(schedule_of(1), counts[:, None].astype(np.float64))
+            schedule = build(scenario.algorithm, size, 1)
+            final, counting = run_values(schedule, counts[:, None].astype(np.float64))
             totals[t] = final[:, 0]
             moved = counting + moved
-        parts, now = step_times(scenario, t, now, tokens, schedule_of, counted=counted, optimized=optimized)
         columns += [_columns(t, part) for part in parts]
         payload += moved
     events = _events(columns)
     reason = table.undefined or ("no rank has a valid token: N = 0" if not counts.sum() else None)
+    if scenario.hangs:
+        reason = f"the all-reduce of micro-batch {reached} never ends"
     return Trace(
         scenario=scenario,
         source="simulated",
@@ -113,24 +124,44 @@ def _scaled(scenario: Scenario, table: Reduction, sums: Floats) -> Floats:
 
 
 def _all_reduced(
-    scenario: Scenario,
-    scaled: Floats,
-    made: tuple[Bucket, ...],
-    schedule_of: Callable[[int], Schedule],
+    scenario: Scenario, scaled: Floats, made: tuple[Bucket, ...], parts: list[Part]
 ) -> tuple[Floats, list[Floats]]:
-    """The sum over ranks and micro-batches on every rank [R, P], and every transfer's payload in order."""
-    size, most, width = scaled.shape
-    each = scenario.buckets.sync_every_micro_batch
-    windows = [scaled[:, k] for k in range(most)] if each else [scaled.sum(axis=1)]
+    """The sum over ranks and micro-batches as every rank's optimizer finds it [R, P], and every transfer's
+    payload in order."""
+    size, _, width = scaled.shape
     total = np.zeros((size, width))
     moved: list[Floats] = []
-    for window in windows:
-        for bucket in made:
-            part = slice(bucket.start, bucket.stop)
-            final, payloads = run_values(schedule_of(bucket.stop - bucket.start), window[:, part])
-            total[:, part] += final
-            moved += payloads
+    read_s = None if scenario.exchange.awaited else _own_backward_ends(size, parts)
+    for part in parts:
+        if not isinstance(part, Transfers) or part.bucket == COUNT:
+            continue
+        window = scaled.sum(axis=1) if part.micro_batch == NONE else scaled[:, part.micro_batch]
+        place = slice(made[part.bucket].start, made[part.bucket].stop)
+        final, payloads = run_values(part.schedule, window[:, place])
+        moved += payloads
+        if read_s is not None:
+            final = _held_at(part, window[:, place], payloads, read_s)
+        total[:, place] += final
     return total, moved
+
+
+def _own_backward_ends(size: int, parts: list[Part]) -> Floats:
+    """When every rank is through with its last backward [R]."""
+    ends = np.zeros(size)
+    for part in parts:
+        if isinstance(part, Span) and part.kind == "backward":
+            np.maximum.at(ends, part.ranks, part.end_s)
+    return ends
+
+
+def _held_at(part: Transfers, brought: Floats, payloads: list[Floats], read_s: Floats) -> Floats:
+    """What every rank holds of an all-reduce [R, E] at a moment of its own: only what had reached it."""
+    schedule, state = part.schedule, brought.copy()
+    for row in np.flatnonzero(part.end_s <= read_s[schedule.destination]).tolist():
+        chunk = schedule.chunk[row]
+        cell = state[schedule.destination[row], schedule.bounds[chunk] : schedule.bounds[chunk + 1]]
+        cell[:] = cell + payloads[row] if schedule.op[row] == REDUCE else payloads[row]
+    return state
 
 
 def _columns(step: int, part: Part) -> dict[str, Ints | Floats]:

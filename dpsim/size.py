@@ -16,7 +16,7 @@ TRAJECTORIES = 8  # the run, one device, five schemes, an own table
 def count_events(scenario: Scenario) -> int:
     """An upper bound on the events of a scenario's trace, without making it."""
     size, micro = scenario.world_size, max(scenario.micro_batches)
-    rows = _most_rows(scenario.collective, size)
+    rows = _most_rows(scenario.algorithm, size) + 1  # one may be sent twice
     total = 0
     for step in range(min(scenario.steps, 2)):
         made = len(buckets(scenario, step))

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from dpsim.batch import GlobalBatch
 from dpsim.beat import PHASES, Beat, Focus
+from dpsim.collectives import Schedule
 from dpsim.comparison import Comparison
-from dpsim.contrast import contrast, in_words
+from dpsim.contrast import contrast
+from dpsim.contrast import in_words as as_line
+from dpsim.edited import WITHOUT
 from dpsim.metrics import synchronisations
+from dpsim.mishaps import Slip, Told, come_late, hung, in_words, left_with, own_steps, slip_in, two_of
 from dpsim.reduction import NAMES, reduction
 from dpsim.replay import AllReduce, all_reduces
+from dpsim.replicas import differ, furthest_from
 from dpsim.rounds import arithmetic, brought_details, brought_lines, rule, transfer
 from dpsim.timeline import COUNT, buckets
 from dpsim.trace import BACKWARD, BARRIER, FORWARD, OPTIMIZER, SCATTER, Ints, Trace
-from dpsim.wording import added, bracketed, duration, listed, number, plural, ranks, signed, vector
+from dpsim.wording import added, at_start, bracketed, duration, listed, number, plural, ranks, signed, vector
 
 MOST_TOLD = 16  # ranks that are listed one by one; above, the rule of the round says it for all
 
@@ -29,9 +35,10 @@ class Teller:
         self.trace, self.step, self.batch = trace, step, batch
         self.scenario, self.events = trace.scenario, trace.events
         self.size = self.scenario.world_size
-        self.ways = [in_words(line) for line in contrast(trace, step, ways)]
+        self.ways = [as_line(line) for line in contrast(trace, step, ways)]
         self.synced = synchronisations(trace, step)
-        self.wait_s = np.sum([s.wait_s for s in self.synced], axis=0)
+        self.wait_s = np.sum([np.zeros(self.size), *(s.wait_s for s in self.synced)], axis=0)
+        self.reached = max(self.scenario.micro_batches) if not trace.hangs else trace.hangs.micro_batch + 1
         self.valid = trace.valid_tokens[step].sum(axis=1)
         self.tokens = batch.shard_counts(batch.lengths).sum(axis=1)
         self.table = reduction(self.scenario.reduction, trace.valid_tokens[step], self.scenario.micro_batches)
@@ -44,14 +51,19 @@ class Teller:
         yield self.scatter()
         parts = all_reduces(self.trace, self.step)
         yield from (self.count(part) for part in parts if part.bucket == COUNT)
-        for k in range(max(self.scenario.micro_batches)):
+        for k in range(self.reached):
             yield self.forward(k)
             yield from self.backward(k)
         for part in parts:
             if part.bucket != COUNT:
                 yield from self.rounds(part) if not len(part.whole) else [self.all_reduce(part)]
-        yield from self.barriers()
-        yield self.optimizer()
+        yield from self.barriers(parts)
+        if self.trace.hangs:
+            yield self.told("hang", hung(self.trace.hangs, self.scenario.micro_batches))
+            return
+        yield self.optimizer(parts)
+        if not self.scenario.exchange.awaited:
+            yield self.told("late", come_late(self.trace, self.step, parts), "gather")
 
     def beat(
         self,
@@ -76,6 +88,17 @@ class Teller:
             focus=focus,
         )
 
+    def told(self, name: str, told: Told, phase: str | None = None) -> Beat:
+        return self.beat(
+            name,
+            told.title,
+            told.moment_s,
+            told.sentence,
+            self.each_rank(list(told.arithmetic)),
+            self.each_rank(list(told.details)),
+            phase=phase,
+        )
+
     def ended(self, rows: Ints) -> float:
         return float(self.events.end_s[rows].max())
 
@@ -88,12 +111,16 @@ class Teller:
 
     def start(self) -> Beat:
         count, total = len(self.batch.tokens), int(self.batch.lengths.sum())
-        held = vector(self.trace.parameters[self.step, 0].tolist())
+        replicas_held = self.trace.parameters[self.step]
+        held = vector(replicas_held[0].tolist())
         who = {1: "One replica holds the", 2: "Both replicas hold the same"}
         replicas = who.get(self.size, f"All {self.size} replicas hold the same")
         what = "parameter" if self.scenario.model.size == 1 else "parameters"
+        holding = f"{replicas} {what}, {held}."
+        if differ(replicas_held):
+            holding = f"The {self.size} replicas are no longer equal: {two_of(replicas_held)}."
         sentence = (
-            f"{replicas} {what}, {held}. The global batch has {plural(count, 'sequence')} "
+            f"{holding} The global batch has {plural(count, 'sequence')} "
             f"with {plural(total, 'token')}; {self.batch.valid_total} of them are valid."
         )
         title = "Before the step" if self.trace.steps == 1 else f"Before step {self.step + 1}"
@@ -221,7 +248,8 @@ class Teller:
         micro, each = self.scenario.micro_batches, self.scenario.buckets.sync_every_micro_batch
         later = len(buckets(self.scenario, 1))
         if each or k + 1 == max(micro):
-            sentence = f"Every rank has the gradient sum over its own valid tokens. {self.arrival(k)}"
+            who = "Every rank" if min(micro) > k or not each else "Whoever has such a micro-batch"
+            sentence = f"{who} has the gradient sum over its own valid tokens. {self.arrival(k)}"
         elif k + 1 in micro:
             through = ranks([r for r, n in enumerate(micro) if n == k + 1])
             sentence = f"The others still accumulate, while this was the last micro-batch of {through}."
@@ -240,6 +268,10 @@ class Teller:
 
     def arrival(self, k: int) -> str:
         """Who is last at the barrier behind micro-batch k."""
+        if not self.scenario.exchange.awaited:
+            return "And nobody waits: every rank goes on by itself."
+        if self.trace.hangs and k == self.trace.hangs.micro_batch:
+            return f"{at_start(ranks(self.trace.hangs.absent))} will not come to the all-reduce that follows."
         wait = next(s.wait_s for s in self.synced if s.micro_batch in (k, -1))
         late = np.flatnonzero(wait == 0).tolist()
         if self.size == 1:
@@ -253,33 +285,48 @@ class Teller:
         )
 
     def rounds(self, part: AllReduce) -> Iterator[Beat]:
-        schedule = part.schedule
+        schedule, wrong = part.schedule, slip_in(part, self.scenario)
+        moment = float(self.events.end_s[self.events.where(step=self.step, kind=BACKWARD)].max())
         half = schedule.rounds // 2
-        first, second = PHASES[self.scenario.collective]
+        first, second = PHASES[self.scenario.algorithm]
         made = len(self.trace.buckets(self.step))
         which = f"bucket {part.bucket + 1} of {made}, " if made > 1 else ""
         for n in range(schedule.rounds):
             low, high = schedule.round_starts[n], schedule.round_starts[n + 1]
             arrivals = part.arrivals[low:high]
             told = range(low, high) if self.size <= MOST_TOLD else range(0)
-            row = low + int(np.argmin(schedule.chunk[low:high]))
             adds = schedule.reduces_in(n)
             label, place = (first, n + 1) if adds else (second, n + 1 - half)
+            here = wrong if wrong is not None and wrong.round == n else None
+            odd = [in_words(here, len(schedule.bounds) - 1)] if here else []
+            if here and here.edit == WITHOUT:
+                focus, sentence, sums = Focus(here.destination, -1, part.bucket, here.chunk), odd[0], []
+            else:
+                row = int(low) + self.shown_row(schedule, slice(low, high), here)
+                ends = int(schedule.destination[row]), int(schedule.source[row])
+                focus = Focus(*ends, part.bucket, int(schedule.chunk[row]))
+                sentence = " ".join([*odd, transfer(part, row)])
+                sums = [arithmetic(part, row)]
+            moment = max((float(self.events.end_s[a.event]) for a in arrivals), default=moment)
             yield self.beat(
                 f"allreduce{self.window(part.micro_batch)}.b{part.bucket}.r{n}",
                 f"{label}{self.ordinal(part.micro_batch)}, {which}round {place} of {half}",
-                max(float(self.events.end_s[a.event]) for a in arrivals),
-                transfer(part, row),
-                [arithmetic(part, row), *rule(schedule, n)],
+                moment,
+                sentence,
+                [*sums, *rule(schedule, n, wrong)],
                 [transfer(part, i) for i in told],
-                Focus(
-                    int(schedule.destination[row]),
-                    int(schedule.source[row]),
-                    part.bucket,
-                    int(schedule.chunk[row]),
-                ),
+                focus,
                 "reduce" if adds else "gather",
             )
+
+    @staticmethod
+    def shown_row(schedule: Schedule, rows: slice, wrong: Slip | None) -> int:
+        """Which transfer of a round is told: that of the lowest chunk, or the second time of one that comes
+        twice."""
+        if wrong is None:
+            return int(np.argmin(schedule.chunk[rows]))
+        same = (schedule.source[rows] == wrong.source) & (schedule.destination[rows] == wrong.destination)
+        return int(np.flatnonzero(same & (schedule.chunk[rows] == wrong.chunk))[-1])
 
     def all_reduce(self, part: AllReduce) -> Beat:
         """An all-reduce that was measured as a whole: no message of it is known."""
@@ -302,14 +349,16 @@ class Teller:
             phase="reduce",
         )
 
-    def barriers(self) -> Iterator[Beat]:
+    def barriers(self, parts: list[AllReduce]) -> Iterator[Beat]:
         rows = self.events.where(step=self.step, kind=BARRIER)
         windows = sorted(set(self.events.micro_batch[rows].tolist()))
         for k in windows:
             own = rows[self.events.micro_batch[rows] == k]
-            last = k == windows[-1]
+            last = k == windows[-1] and not self.trace.hangs
             waited = float(self.wait_s.sum())
             sentence = "Every rank holds the same sum, and no rank goes on before the last one is done."
+            if odd := self.odd(parts, [k]):
+                sentence = f"No rank goes on before the last one is done. But the sum is wrong: {odd}."
             if last and self.trace.undefined[self.step]:
                 sentence += " But this sum is not used: there is no mean."
             late = np.flatnonzero(self.wait_s == 0).tolist()
@@ -328,10 +377,27 @@ class Teller:
                 else [],
             )
 
+    def odd(self, parts: list[AllReduce], windows: Iterable[int]) -> str:
+        """What is missing or counted twice behind the all-reduces of some windows; empty where nothing is."""
+        made = len(self.trace.buckets(self.step)) if self.scenario.exchange.moves_otherwise else 0
+        for k in windows if made else ():
+            own = [part for part in parts if part.bucket != COUNT and part.micro_batch == k]
+            if told := [
+                (f"in bucket {part.bucket + 1}, " if made > 1 else "") + odd
+                for part in own
+                if (odd := left_with(part))
+            ]:
+                return "; ".join(told)
+        return ""
+
     def reduced_lines(self) -> list[str]:
         gradient = self.trace.gradient(self.step)
         if gradient is None:
             return [f"undefined: {self.trace.undefined[self.step]}"]
+        if differ(self.trace.reduced[self.step]):
+            found = self.trace.reduced[self.step]
+            pair = (0, furthest_from(found, 0))
+            return [f"the gradient on rank {r}: {vector(found[r].tolist())}" for r in pair]
         divided = {
             "token_weighted": f" / N = … / {self.valid.sum()}",
             "custom": "",
@@ -340,12 +406,13 @@ class Teller:
         shown = divided.replace("…", vector(total))
         return [f"{NAMES[self.table.name]}: sum{shown} = {vector(gradient.tolist())}"]
 
-    def optimizer(self) -> Beat:
+    def optimizer(self, parts: list[AllReduce]) -> Beat:
         trace, t = self.trace, self.step
         rows = self.events.where(step=t, kind=OPTIMIZER)
-        gradient = trace.gradient(t)
+        gradient, windows = trace.gradient(t), [s.micro_batch for s in self.synced]
         if gradient is None:
-            barrier = self.ended(self.events.where(step=t, kind=BARRIER))
+            kind = BARRIER if self.scenario.exchange.awaited else BACKWARD
+            barrier = self.ended(self.events.where(step=t, kind=kind))
             name = NAMES[self.table.name]
             sentence = (
                 f"The optimizer step is skipped: the {name} is undefined, since {trace.undefined[t]}. "
@@ -363,6 +430,9 @@ class Teller:
             )
             for i, (a, g, b) in enumerate(zip(before[:4], gradient[:4], after[:4], strict=True))
         ]
+        if differ(trace.parameters[t + 1]):
+            told = own_steps(trace, t, parts, self.odd(parts, windows))
+            return self.told("optimizer", replace(told, details=(*told.details, *self.ways)))
         how = {"sgd": "θ′ = θ − rate × g", "momentum": "SGD with momentum", "adam": "Adam"}[chosen.kind]
         clip = ", the gradient clipped first" if chosen.clip_norm and chosen.clip == "after" else ""
         who = {1: "The replica takes its", 2: "Both replicas take the same"}
@@ -371,4 +441,6 @@ class Teller:
             f"{replicas} step ({how}{clip}): {vector(before.tolist())} becomes "
             f"{vector(after.tolist())}" + (", and they stay equal." if self.size > 1 else ".")
         )
+        if why := self.odd(parts, windows):
+            sentence += f" So no replica shows that it is the wrong step: {why}."
         return self.beat("optimizer", "Optimizer step", self.ended(rows), sentence, lines, self.ways)

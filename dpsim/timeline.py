@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsim.collectives import Schedule
+from dpsim.collectives import Schedule, build
 from dpsim.model import tensors
 from dpsim.scenario import Network, Scenario
 
@@ -145,6 +145,14 @@ class Transfers:
     end_s: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """When each rank can begin a step [R], and from when on the links are free, in seconds."""
+
+    ranks_s: Floats
+    links_s: float
+
+
 NONE, COUNT = -1, -2  # "not in a bucket", and the bucket number of the valid-token count
 
 Part = Span | Transfers
@@ -153,19 +161,28 @@ Part = Span | Transfers
 def step_times(
     scenario: Scenario,
     step: int,
-    start_s: float,
+    begun: Begun,
     tokens: Ints,
     schedule_of: Callable[[int], Schedule],
     *,
     counted: bool,
     optimized: bool,
-) -> tuple[list[Part], float]:
-    """The parts of one step that starts at `start_s`, and when it ends.
+) -> tuple[list[Part], Begun]:
+    """The parts of one step that begins at `begun`, and when the next one can begin.
 
     `tokens` [R, K] are all tokens of every micro-batch; `schedule_of(E)` gives the schedule for E elements;
     `counted` says whether the valid-token count travels, `optimized` whether there is an optimizer step.
+
+    Where the collective is not awaited there is no barrier: a rank goes on as soon as its own backward is
+    done, into its optimizer step and into the next step, while the messages are on their way. They go on, and
+    the links are busy with them until they are through: the next all-reduce, that of a count too, begins
+    behind them.
+
+    Where the ranks synchronise every micro-batch and some have more than others, the step ends in the first
+    all-reduce that not all enter. Ranks that have no such micro-batch are done and stand at the end of the
+    step, where nobody goes on before all are there; so there is no optimizer step, on no rank.
     """
-    clockwork = _Step(scenario, step, start_s, tokens, schedule_of)
+    clockwork = _Step(scenario, step, begun, tokens, schedule_of)
     clockwork.scatter()
     if counted:
         clockwork.count()
@@ -173,11 +190,13 @@ def step_times(
     last = int(clockwork.micro.max()) - 1
     for k in range(last + 1):
         clockwork.compute(k, sync_each)
+        if scenario.hangs and k == scenario.synchronised:
+            return clockwork.parts, clockwork.ended
         if sync_each or k == last:
             clockwork.all_reduce(k if sync_each else NONE)
     if optimized:
         clockwork.optimizer()
-    return clockwork.parts, float(clockwork.now.max())
+    return clockwork.parts, clockwork.ended
 
 
 class _Step:
@@ -187,7 +206,7 @@ class _Step:
         self,
         scenario: Scenario,
         step: int,
-        start_s: float,
+        begun: Begun,
         tokens: Ints,
         schedule_of: Callable[[int], Schedule],
     ) -> None:
@@ -198,8 +217,15 @@ class _Step:
         self.buckets = buckets(scenario, step)
         self.ready = np.zeros((len(self.buckets), scenario.world_size))
         self.parts: list[Part] = []
-        self.now = np.full(scenario.world_size, start_s)
-        self.links_free = start_s
+        self.now = begun.ranks_s
+        self.links_free = begun.links_s
+
+    @property
+    def ended(self) -> Begun:
+        """When the next step can begin: together, unless nobody waits for anybody."""
+        if self.scenario.exchange.awaited:
+            return Begun(np.full(len(self.now), self.now.max()), float(self.now.max()))
+        return Begun(self.now, self.links_free)
 
     def span(self, kind: str, k: int, b: int, end: Floats, ranks: Ints) -> None:
         """`ranks` are busy with this from now to `end`."""
@@ -207,9 +233,9 @@ class _Step:
         self.now = self.now.copy()
         self.now[ranks] = end[ranks]
 
-    def transfers(self, elements: int, k: int, b: int, element_bytes: float, entry: float) -> Floats:
+    def transfers(self, schedule: Schedule, k: int, b: int, element_bytes: float, entry: float) -> Floats:
         """An all-reduce that all ranks enter together; when each of them is through with it [R]."""
-        schedule, done = self.schedule_of(elements), np.full(len(self.now), entry)
+        done = np.full(len(self.now), entry)
         start, end = clock(schedule, self.scenario.network, element_bytes, done)
         self.parts.append(Transfers(schedule, k, b, element_bytes, start, end))
         np.maximum.at(done, schedule.source, end)
@@ -228,7 +254,9 @@ class _Step:
 
         Ranks leave it together, so that what skews their arrival later is their own computing.
         """
-        done = self.transfers(1, NONE, COUNT, float(COUNT_BYTES), float(self.now.max()))
+        entry = max(float(self.now.max()), self.links_free)
+        schedule = build(self.scenario.algorithm, len(self.now), 1)
+        done = self.transfers(schedule, NONE, COUNT, float(COUNT_BYTES), entry)
         self.now = np.full(len(done), self.links_free)
 
     def compute(self, k: int, sync_each: bool) -> None:
@@ -249,18 +277,22 @@ class _Step:
             self.ready[b, syncing] = self.now[syncing]
 
     def all_reduce(self, k: int) -> None:
-        """The buckets one after another, then the barrier. Without overlap they start after backward."""
+        """The buckets one after another, then the barrier if anybody waits. Without overlap they start after
+        backward."""
         done = self.now
         for b, bucket in enumerate(self.buckets):
             ready = self.ready[b] if self.scenario.buckets.overlap else self.now
             entry = max(float(ready.max()), self.links_free)
             element_bytes = self.scenario.bytes_per_element
-            done = self.transfers(bucket.stop - bucket.start, k, b, element_bytes, entry)
+            schedule = self.schedule_of(bucket.stop - bucket.start)
+            done = self.transfers(schedule, k, b, element_bytes, entry)
+        if not self.scenario.exchange.awaited:
+            return
         barrier = np.full(len(done), max(float(self.now.max()), self.links_free))
         self.now = np.maximum(self.now, done)
         self.span("barrier", k, NONE, barrier, self.everyone)
 
     def optimizer(self) -> None:
-        """Every replica takes the same optimizer step."""
+        """Every replica takes its optimizer step."""
         end = self.now + self.scenario.compute.optimizer_s
         self.span("optimizer", NONE, NONE, end, self.everyone)

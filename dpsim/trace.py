@@ -83,6 +83,18 @@ FLOAT_COLUMNS = ("start_s", "end_s", "bytes")
 
 
 @dataclass(frozen=True, eq=False)
+class Hang:
+    """Where a run never ends: the ranks that are in the all-reduce of a micro-batch, since when each of them
+    is (in seconds), and the ranks that will never enter it, since they have no such micro-batch."""
+
+    step: int
+    micro_batch: int
+    inside: tuple[int, ...]
+    since_s: tuple[float, ...]
+    absent: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Trace:
     """Events and named arrays; T steps, R ranks, K micro-batches (the most of any rank), P parameters.
 
@@ -90,7 +102,8 @@ class Trace:
     `gradient_sums` [T, R, K, P], `loss_sums` [T, R, K], `valid_tokens` [T, R, K] (int64).
     `scaled` [T, R, K, P]: what each rank brings to the all-reduce, its sums times the factor before it.
     `counted` [T, R]: the all-reduced count of valid tokens on every rank, -1 where none travels.
-    `reduced` [T, R, P]: the gradient the all-reduce forms on every replica; zeros in an undefined step.
+    `reduced` [T, R, P]: the gradient on every replica, as its optimizer finds it; zeros in an undefined step.
+    Replicas have the same, unless the exchange is faulty.
     `payload`: what every receive event brought, one after another; `payload_stops` where each one ends.
     `undefined`: per step why there is no gradient, or None.
     `machine`: hardware, versions, date and process ids, of a trace that was not simulated, and what else its
@@ -121,7 +134,20 @@ class Trace:
     @property
     def steps(self) -> int:
         """How many steps the trace holds."""
-        return self.scenario.steps
+        return self.scenario.begun_steps
+
+    @cached_property
+    def hangs(self) -> Hang | None:
+        """Where and from when on the run hangs; None where it ends."""
+        if not self.scenario.hangs:
+            return None
+        micro, k = self.scenario.micro_batches, self.scenario.synchronised
+        rows = self.events.where(step=0, kind=BACKWARD, micro_batch=k)
+        since = np.zeros(len(micro))
+        np.maximum.at(since, self.events.rank[rows], self.events.end_s[rows])
+        inside = tuple(r for r, own in enumerate(micro) if own > k)
+        absent = tuple(r for r, own in enumerate(micro) if own <= k)
+        return Hang(0, k, inside, tuple(since[list(inside)].tolist()), absent)
 
     @property
     def bytes_per_element(self) -> float:
@@ -130,9 +156,10 @@ class Trace:
         real = {"float32": 4.0, "float64": 8.0}
         return real.get(self.machine.get("dtype", ""), self.scenario.bytes_per_element)
 
-    def gradient(self, step: int) -> Floats | None:
-        """The gradient of one step (P), the same on every replica; None where it is undefined."""
-        return None if self.undefined[step] else self.reduced[step, 0]
+    def gradient(self, step: int, rank: int = 0) -> Floats | None:
+        """The gradient of one step (P) on a replica, the same on all unless the exchange is faulty; None
+        where it is undefined."""
+        return None if self.undefined[step] else self.reduced[step, rank]
 
     def payload_of(self, receive: int) -> Floats:
         """What one receive event brought."""

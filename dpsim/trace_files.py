@@ -61,7 +61,7 @@ def from_json(text: str) -> Trace:
     _fit(scenario, events, arrays)
     undefined = data.get("undefined")
     lines = isinstance(undefined, list) and all(u is None or _is_line(u) for u in undefined)
-    if not isinstance(undefined, list) or not lines or len(undefined) != scenario.steps:
+    if not isinstance(undefined, list) or not lines or len(undefined) != scenario.begun_steps:
         raise InputError("trace.undefined", "must have a text or null for every step", undefined)
     machine = data.get("machine")
     if not isinstance(machine, dict) or not all(isinstance(v, str) for v in machine.values()):
@@ -86,7 +86,7 @@ def _events(data: Any, scenario: Scenario) -> Events:
         rule = f"must have columns of one length, 1 to {MAX_EVENTS}"
         raise InputError("trace.events", rule, sorted(lengths))
     bounds = {
-        "step": (0, scenario.steps - 1),
+        "step": (0, scenario.begun_steps - 1),
         "rank": (0, scenario.world_size - 1),
         "peer": (-1, scenario.world_size - 1),
         "kind": (0, len(KINDS) - 1),
@@ -106,10 +106,11 @@ def _events(data: Any, scenario: Scenario) -> Events:
             raise InputError(f"trace.events.{name}", rule, worst.item())
     if np.any(columns["end_s"] < columns["start_s"]):
         raise InputError("trace.events.end_s", "must not be before start_s", "an event that is")
-    for kind in (SCATTER, FORWARD, BACKWARD, BARRIER):
+    waits = (BARRIER,) if scenario.exchange.awaited else ()
+    for kind in (SCATTER, FORWARD, BACKWARD, *waits):
         rows = columns["kind"] == kind
         pairs = columns["step"][rows] * scenario.world_size + columns["rank"][rows]
-        if len(np.unique(pairs)) != scenario.steps * scenario.world_size:
+        if len(np.unique(pairs)) != scenario.begun_steps * scenario.world_size:
             rule = f"must have a {KINDS[kind]} event of every rank in every step"
             raise InputError("trace.events.kind", rule, int(rows.sum()))
     return Events(**columns)
@@ -147,7 +148,7 @@ def _unpacked(name: str, arrays: Any) -> NDArray[Any]:
 
 
 def _fit(scenario: Scenario, events: Events, arrays: Mapping[str, NDArray[Any]]) -> None:
-    t, r, p = scenario.steps, scenario.world_size, scenario.model.size
+    t, r, p = scenario.begun_steps, scenario.world_size, scenario.model.size
     k = max(scenario.micro_batches)
     receives = int(np.sum(events.kind == RECEIVE))
     expected = {

@@ -87,6 +87,11 @@ def duration(seconds: float) -> str:
     return _scaled(seconds, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
 
 
+def lasting(seconds: float | None) -> str:
+    """Seconds as text; "for ever" for what has no end."""
+    return "for ever" if seconds is None else duration(seconds)
+
+
 def size(count: float) -> str:
     """Bytes as text, powers of ten: 40 MB."""
     return _scaled(count, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")))
@@ -106,6 +111,11 @@ def ranks(numbers: Sequence[int]) -> str:
             return f"ranks {numbers[0]} to {numbers[-1]}"
         return f"{len(numbers)} ranks"
     return f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {listed(numbers)}"
+
+
+def at_start(text: str) -> str:
+    """`text` at the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def plural(count: int, word: str) -> str:

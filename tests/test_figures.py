@@ -92,7 +92,14 @@ def test_a_list_has_no_value_and_its_entries_have_one() -> None:
     assert figure(preset("chapter-19-2"), "after.1").value == pytest.approx(4.8)
 
 
-KEYS = {"algorithm": "tree", "rank": "0", "scheme": SCHEMES[0], "way": "one_device"}
+KEYS = {
+    "recording": "two-processes",
+    "part": "step",
+    "algorithm": "tree",
+    "rank": "0",
+    "scheme": SCHEMES[0],
+    "way": "one_device",
+}
 
 
 @pytest.mark.parametrize("name", preset_names())

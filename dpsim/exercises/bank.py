@@ -6,21 +6,54 @@ import random
 from functools import cache
 
 from dpsim.checks import InputError, choice
-from dpsim.exercises import scatter
+from dpsim.exercises import (
+    accumulation,
+    barrier,
+    beyond,
+    gradients,
+    in_order,
+    memory,
+    on_the_ring,
+    overlap,
+    questions_of_the_page,
+    real_runs,
+    ring,
+    scaling,
+    scatter,
+    several,
+    tokens,
+)
 from dpsim.exercises.items import Drawn, Item, Series, fits
 from dpsim.questions import Asked, as_choice
 
 TOPICS = {
     "scatter": "Scatter and data",
+    "step": "One step",
+    "gradients": "Gradients and learning rate",
+    "tokens": "Tokens",
+    "accumulation": "Accumulation",
+    "ring": "The ring",
+    "barrier": "Barrier and stragglers",
+    "overlap": "Overlap and buckets",
+    "scaling": "Scaling",
+    "memory": "Memory and sharding",
+    "beyond": "Asynchrony, compression, topology",
+    "real-runs": "Real runs",
+    "page": "Six questions on the whole",
 }
-AREAS = (scatter,)
+AREAS = (
+    scatter, gradients, tokens, accumulation, ring, on_the_ring, barrier, overlap, scaling, memory, beyond,
+    real_runs, in_order, several, questions_of_the_page,
+)  # fmt: skip
 MOST_TRIES = 200  # a draw that cannot be asked is drawn again; far fewer are needed
 
 
 @cache
 def items() -> dict[str, Item]:
     """Every item by its id, in the order of the topics."""
-    return {item.id: item for area in AREAS for item in area.ITEMS}
+    every = [item for area in AREAS for item in area.ITEMS]
+    order = list(TOPICS)
+    return {item.id: item for item in sorted(every, key=lambda item: order.index(item.topic))}
 
 
 def topics() -> dict[str, str]:
@@ -29,7 +62,7 @@ def topics() -> dict[str, str]:
 
 
 def variant(item_id: str, seed: str, kind: str | None = None) -> Asked:
-    """The question that belongs to an item and a seed; the seed also decides the kind, unless one is asked for.
+    """The question that belongs to an item and a seed. The seed decides its kind too, unless one is named.
 
     InputError where there is no such item, or it cannot be asked in that kind.
     """

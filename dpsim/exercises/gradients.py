@@ -18,9 +18,9 @@ def _g1(draw: Random) -> Drawn:
     scene = given("x-G1", "Four ranks, one weight", [[[g]] for g in each], [1] * 4)
     return Drawn(
         numeric(
-            f"Four ranks with equally large batches take the mean loss of their own samples. For one weight "
-            f"their gradients are {listed([number(g) for g in each])}. What stands in its `.grad` on rank 0 after "
-            "`backward()` under DistributedDataParallel?",
+            "Four ranks with equally large batches take the mean loss of their own samples. For one weight "
+            f"their gradients are {listed([number(g) for g in each])}. What stands in its `.grad` on rank 0 "
+            "after `backward()` under DistributedDataParallel?",
             mean,
             "",
             (
@@ -37,8 +37,8 @@ def _g1(draw: Random) -> Drawn:
                 ),
                 Slip(
                     mean / 4,
-                    f"That divides twice: DDP has divided {number(total)} by 4 already, and {number(mean)} is what "
-                    "you get from it.",
+                    f"That divides twice: DDP has divided {number(total)} by 4 already, and {number(mean)} "
+                    "is what you get from it.",
                     "M3",
                 ),
             ),
@@ -60,26 +60,27 @@ def _g2(draw: Random) -> Drawn:
     answer = ranks * rate
     return Drawn(
         numeric(
-            f"A run on one GPU uses the learning rate {number(rate)}. Now {ranks} GPUs each keep the batch that "
-            "the one GPU had. Which rate does the linear scaling rule give?",
+            f"A run on one GPU uses the learning rate {number(rate)}. Now {ranks} GPUs each keep the batch "
+            "that the one GPU had. Which rate does the linear scaling rule give?",
             answer,
             "",
             (
                 Slip(
                     rate,
                     f"With {number(rate)} unchanged each step is as long as before, but there are only "
-                    f"a {ranks}th as many of them for the same samples.",
+                    f"1/{ranks} as many of them for the same samples.",
                     "M4",
                 ),
                 Slip(
                     rate / ranks,
-                    f"That is the wrong way round. DDP averages the gradient, so it gets no longer with {ranks} "
-                    "ranks; there is nothing to divide by.",
+                    "That is the wrong way round. DDP averages the gradient, so it gets no longer with "
+                    f"{ranks} ranks; there is nothing to divide by.",
                     "M4",
                 ),
                 Slip(
                     ranks * answer,
-                    f"That scales twice. The global batch is {ranks} times as large, not {ranks * ranks} times.",
+                    f"That scales twice. The global batch is {ranks} times as large, not {ranks * ranks} "
+                    "times.",
                     "M4",
                 ),
             ),
@@ -87,10 +88,11 @@ def _g2(draw: Random) -> Drawn:
             feedback=f"The global batch has grown by the factor {ranks}, and the rate with it.",
             other="By which factor has the global batch grown? The rule scales the rate by the same.",
             solution=(
-                f"Each of {ranks} GPUs keeps its batch $b$, so the global batch grows from $b$ to ${ranks} b$.",
+                f"Each of {ranks} GPUs keeps its batch $b$, so the global batch grows from $b$ to ${ranks} "
+                "b$.",
                 "The linear scaling rule multiplies the rate by the same factor.",
-                rf"$R \, \eta = {ranks} \cdot {number(rate)} = {number(answer)}$. It is a rule of thumb: large "
-                "rates want a warm-up, and beyond some batch size it stops holding.",
+                rf"$R \, \eta = {ranks} \cdot {number(rate)} = {number(answer)}$. It is a rule of thumb: "
+                "large rates want a warm-up, and beyond some batch size it stops holding.",
             ),
         ),
         series(
@@ -110,28 +112,28 @@ def _g3(draw: Random) -> Drawn:
     rate = base * batch / 256
     return Drawn(
         numeric(
-            f"A recipe asks for a learning rate of {number(base)} for every 256 samples in the global batch. One "
-            f"GPU trained with a global batch of {batch}. Now {ranks} GPUs share that same global batch, "
-            f"{batch // ranks} samples on each. Which rate belongs to it?",
+            f"A recipe asks for a learning rate of {number(base)} for every 256 samples in the global batch. "
+            f"One GPU trained with a global batch of {batch}. Now {ranks} GPUs share that same global "
+            f"batch, {batch // ranks} samples on each. Which rate belongs to it?",
             rate,
             "",
             (
                 Slip(
                     ranks * rate,
-                    f"That scales by the {ranks} GPUs as well. The global batch has not grown with them: it was "
-                    f"{batch} before and still is.",
+                    f"That scales by the {ranks} GPUs as well. The global batch has not grown with them: it "
+                    f"was {batch} before and still is.",
                     "M4",
                 ),
                 Slip(
                     rate / ranks,
-                    f"That follows the {batch // ranks} samples of one rank. DDP averages over {ranks} ranks, so a "
-                    f"step still goes along the mean of {batch} samples.",
+                    f"That follows the {batch // ranks} samples of one rank. DDP averages over {ranks} "
+                    f"ranks, so a step still goes along the mean of {batch} samples.",
                     "M4",
                 ),
                 Slip(
                     sqrt(ranks) * rate,
-                    f"A square root of {ranks} is a rule for a batch that grows by {ranks}. This one does not "
-                    "grow.",
+                    f"A square root of {ranks} is a rule for a batch that grows by {ranks}. This one does "
+                    "not grow.",
                     "M4",
                 ),
             ),
@@ -139,8 +141,8 @@ def _g3(draw: Random) -> Drawn:
             feedback="The rate belongs to the global batch, and that is the same as on one GPU.",
             other="Whether the batch lies on one GPU or on many: what is averaged over, and has it changed?",
             solution=(
-                f"The global batch is {batch} samples on one GPU, and ${ranks} \\cdot {batch // ranks} = {batch}$ "
-                f"on {ranks}.",
+                f"The global batch is {batch} samples on one GPU, and ${ranks} \\cdot {batch // ranks} = "
+                f"{batch}$ on {ranks}.",
                 "The mean gradient over the same samples is the same gradient.",
                 rf"${number(base)} \cdot {batch}/256 = {number(rate)}$, whatever the number of GPUs.",
             ),

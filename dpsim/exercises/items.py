@@ -1,4 +1,4 @@
-"""What the bank is made of: an item draws its numbers, and what it draws is a question, perhaps with a chart."""
+"""What the bank is made of: an item draws its numbers and makes a question of them, perhaps with a chart."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from random import Random
 
 from dpsim.exercises.items import NUMBER, WHOLE, Drawn, Item, numeric, series
@@ -17,8 +16,8 @@ def _r1(draw: Random) -> Drawn:
     return Drawn(
         numeric(
             f"A script written for one GPU loads its data with `batch_size={each}`. It is started on {ranks} "
-            "ranks under DistributedDataParallel, each with a loader of its own, and nothing else is changed. "
-            "How many samples does one step learn from?",
+            "ranks under DistributedDataParallel, each with a loader of its own, and nothing else is "
+            "changed. How many samples does one step learn from?",
             total,
             "samples",
             (
@@ -31,7 +30,7 @@ def _r1(draw: Random) -> Drawn:
                 Slip(
                     each / ranks,
                     f"{number(each / ranks)} would be a rank's part if {each} were the batch of all ranks "
-                    f"together. The loader of a rank knows nothing of the other {ranks - 1}.",
+                    f"together. The loader of a rank knows of no other rank.",
                     "M1",
                 ),
                 Slip(
@@ -41,7 +40,8 @@ def _r1(draw: Random) -> Drawn:
                 ),
             ),
             tolerance=WHOLE,
-            feedback=f"{ranks} ranks with {each} samples each: the batch size of a loader is that of its rank.",
+            feedback=f"{ranks} ranks with {each} samples each: the batch size of a loader is that of its "
+            "rank.",
             other="Count what every rank loads for one step, then add over the ranks.",
             solution=(
                 f"Every rank runs the same script, so every rank's loader hands out $b = {each}$ samples.",
@@ -87,8 +87,10 @@ def _r2(draw: Random) -> Drawn:
             feedback=f"DataParallel's batch was that of all {ranks} GPUs, a DDP loader's is that of one.",
             other="DataParallel's batch size is divided over the GPUs; that of a DDP process is not.",
             solution=(
-                f"DataParallel loads $B = {total}$ samples in one process and divides them over {ranks} GPUs.",
-                "Under DistributedDataParallel each process loads its own part, so its batch size is that part.",
+                f"DataParallel loads $B = {total}$ samples in one process and divides them over {ranks} "
+                "GPUs.",
+                "Under DistributedDataParallel each process loads its own part, so its batch size is that "
+                "part.",
                 f"$B/R = {total}/{ranks} = {each}$ samples.",
             ),
             link=link(samples("x-R2", f"{total} samples on {ranks} ranks", ranks, each), "scatter"),
@@ -98,7 +100,8 @@ def _r2(draw: Random) -> Drawn:
 
 def _steps(data: int, ranks: int, each: int) -> int:
     """Steps of an epoch when nothing is dropped: both divisions are rounded up."""
-    return ceil(ceil(data / ranks) / each)
+    own = -(-data // ranks)
+    return -(-own // each)
 
 
 def _r3(draw: Random) -> Drawn:
@@ -108,8 +111,9 @@ def _r3(draw: Random) -> Drawn:
     answer = _steps(data, ranks, each)
     return Drawn(
         numeric(
-            f"A data set has {number(data)} samples. {ranks} ranks share it by a distributed sampler, and every "
-            f"loader has `batch_size={each}`; neither drops what is left over. How many steps has an epoch?",
+            f"A data set has {number(data)} samples. {ranks} ranks share it by a distributed sampler, and "
+            f"every loader has `batch_size={each}`; neither drops what is left over. How many steps has an "
+            "epoch?",
             answer,
             "steps",
             (
@@ -121,20 +125,21 @@ def _r3(draw: Random) -> Drawn:
                 ),
                 Slip(
                     data // ranks // each,
-                    "Nothing is dropped, so both divisions are rounded up: the sampler fills up the last round, "
-                    "and the loader hands out a last batch that is not full.",
+                    "Nothing is dropped, so both divisions are rounded up: the sampler fills up the last "
+                    "round, and the loader hands out a last batch that is not full.",
                 ),
                 Slip(
                     own,
-                    f"{number(own)} is the number of samples of one rank. It takes {each} of them in each step.",
+                    f"{number(own)} is the number of samples of one rank. It takes {each} of them in each "
+                    "step.",
                 ),
             ),
             tolerance=WHOLE,
             feedback=f"Each rank has {number(own)} samples, which are {answer} batches of up to {each}.",
             other="First the samples of one rank, rounded up, then the batches they make, rounded up again.",
             solution=(
-                f"The sampler gives every rank $\\lceil D/R \\rceil = \\lceil {data}/{ranks} \\rceil = {own}$ "
-                "samples, repeating a few where it must.",
+                f"The sampler gives every rank $\\lceil D/R \\rceil = \\lceil {data}/{ranks} \\rceil = "
+                f"{own}$ samples, repeating a few where it must.",
                 f"The loader makes batches of $b = {each}$ of them, the last one perhaps smaller.",
                 f"$\\lceil {own}/{each} \\rceil = {answer}$ steps.",
             ),
@@ -156,8 +161,8 @@ def _r4(draw: Random) -> Drawn:
     answer, rest = -data % ranks, data % ranks
     return Drawn(
         numeric(
-            f"A distributed sampler with its default settings deals {data} samples to {ranks} ranks. How many "
-            "indices does it hand out a second time?",
+            f"A distributed sampler with its default settings deals {data} samples to {ranks} ranks. How "
+            "many indices does it hand out a second time?",
             answer,
             "",
             (
@@ -169,8 +174,8 @@ def _r4(draw: Random) -> Drawn:
                 ),
                 Slip(
                     rest,
-                    f"{rest} samples are left over after {data // ranks} full rounds. It fills up the round that "
-                    f"they begin: {ranks} − {rest} are missing in it.",
+                    f"{rest} samples are left over after {data // ranks} full rounds. It fills up the round "
+                    f"that they begin: {ranks} − {rest} are missing in it.",
                 ),
                 Slip(
                     ranks - 1,
@@ -204,14 +209,14 @@ def _r5(draw: Random) -> Drawn:
             (
                 Slip(
                     epochs,
-                    "The order is drawn from the sampler's seed and its epoch. Where nobody tells it the epoch, "
-                    f"that stays 0, and all {epochs} epochs are drawn alike.",
+                    "The order is drawn from the sampler's seed and its epoch. Where nobody tells it the "
+                    f"epoch, that stays 0, and all {epochs} epochs are drawn alike.",
                     "M6",
                 ),
                 Slip(
                     ranks,
-                    f"All {ranks} ranks shuffle alike, from the same seed: otherwise two of them could get the "
-                    "same sample. A rank takes its part of the one order.",
+                    f"All {ranks} ranks shuffle alike, from the same seed: otherwise two of them could get "
+                    "the same sample. A rank takes its part of the one order.",
                 ),
                 Slip(
                     epochs * ranks,

@@ -18,21 +18,21 @@ def _t1(draw: Random) -> Drawn:
     scene = given("x-T1", f"Losses over {n} and {m} tokens", sums, [n, m], parameters=(1.0,))
     return Drawn(
         numeric(
-            f"Rank 0 has {n} valid tokens with a mean loss of {number(a)}, rank 1 has {m} with {number(b)}. What "
-            "is the mean loss of all valid tokens?",
+            f"Rank 0 has {n} valid tokens with a mean loss of {number(a)}, rank 1 has {m} with {number(b)}. "
+            "What is the mean loss of all valid tokens?",
             answer,
             "",
             (
                 Slip(
                     (a + b) / 2,
-                    f"That is the mean of the two means. It counts the rank with {min(n, m)} tokens as much as "
-                    f"the one with {max(n, m)}.",
+                    f"That is the mean of the two means. It counts the rank with {min(n, m)} tokens as much "
+                    f"as the one with {max(n, m)}.",
                     "M8",
                 ),
                 Slip(
                     a + b,
-                    f"{number(a)} and {number(b)} are added, but each is a mean already. A mean of both has to "
-                    "lie between them.",
+                    f"{number(a)} and {number(b)} are added, but each is a mean already. A mean of both has "
+                    "to lie between them.",
                 ),
                 Slip(
                     (m * a + n * b) / (n + m),
@@ -47,7 +47,8 @@ def _t1(draw: Random) -> Drawn:
                 rf"Loss sums: ${n} \cdot {number(a)} = {number(n * a)}$ and ${m} \cdot {number(b)} = "
                 f"{number(m * b)}$.",
                 f"Counts: ${n} + {m} = {n + m}$ valid tokens.",
-                rf"$\frac{{n_0 L_0 + n_1 L_1}}{{n_0 + n_1}} = {number(n * a + m * b)}/{n + m} = {number(answer)}$.",
+                rf"$\frac{{n_0 L_0 + n_1 L_1}}{{n_0 + n_1}} = {number(n * a + m * b)}/{n + m} = "
+                f"{number(answer)}$.",
             ),
             link=link(scene, "forward"),
         )
@@ -69,19 +70,19 @@ def _t2(draw: Random) -> Drawn:
             (
                 Slip(
                     1.0,
-                    f"They would count the same if the ranks held equally many. Here {n} tokens share one half "
-                    f"of the result, and {m} the other.",
+                    f"They would count the same if the ranks held equally many. Here {n} tokens share one "
+                    f"half of the result, and {m} the other.",
                     "M8",
                 ),
                 Slip(
                     n / m,
-                    f"That is the inverse. The {min(n, m)} tokens have the same half of the result to share as "
-                    f"the {max(n, m)}, so each of the fewer ones counts more.",
+                    f"That is the inverse. The {min(n, m)} tokens have the same half of the result to share "
+                    f"as the {max(n, m)}, so each of the fewer ones counts more.",
                 ),
                 Slip(
                     m / (n + m),
-                    f"{m} of {n + m} is rank 1's share of all tokens. Asked for is one token against another: "
-                    f"{number(0.5 / n)} of the result against {number(0.5 / m)}.",
+                    f"{m} of {n + m} is rank 1's share of all tokens. Asked for is one token against "
+                    f"another: {number(0.5 / n)} of the result against {number(0.5 / m)}.",
                 ),
             ),
             tolerance=max(0.005, near(m / n)),
@@ -106,9 +107,9 @@ def _t3(draw: Random) -> Drawn:
     scene = given("x-T3", f"{ranks} ranks, {total} valid tokens", [[[n, -n]] for n in counts], counts)
     return Drawn(
         numeric(
-            f"The ranks hold {listed(counts)} valid tokens. Each has the summed loss of its own; DDP averages the "
-            f"gradients over the {ranks} ranks. By what must rank 0 divide its summed loss, so that all replicas "
-            "get the mean over all valid tokens?",
+            f"The ranks hold {listed(counts)} valid tokens. Each has the summed loss of its own; DDP "
+            f"averages the gradients over the {ranks} ranks. By what must rank 0 divide its summed loss, so "
+            "that all replicas get the mean over all valid tokens?",
             answer,
             "",
             (
@@ -120,14 +121,14 @@ def _t3(draw: Random) -> Drawn:
                 ),
                 Slip(
                     counts[0],
-                    f"{counts[0]} is the count of rank 0. That makes its own mean, and what DDP forms is the mean "
-                    "of the means.",
+                    f"{counts[0]} is the count of rank 0. That makes its own mean, and what DDP forms is the "
+                    "mean of the means.",
                     "M8",
                 ),
                 Slip(
                     ranks * total,
-                    f"The factor {ranks} stands on the wrong side. DDP divides by {ranks} later, so the rank has "
-                    f"to divide by {ranks} times less than {total}.",
+                    f"The factor {ranks} stands on the wrong side. DDP divides by {ranks} later, so the rank "
+                    f"has to divide by {ranks} times less than {total}.",
                     "M3",
                 ),
             ),
@@ -162,11 +163,11 @@ def _n1(draw: Random) -> Drawn:
         "choose-one",
         (
             f"The ranks hold {listed(counts)} valid tokens, and their gradient sums for one weight are "
-            f"{listed([number(s) for s in sums])}. Each rank divides its sum by its own count, and the results are "
-            "averaged. What comes out?",
+            f"{listed([number(s) for s in sums])}. Each rank divides its sum by its own count, and the "
+            "results are averaged. What comes out?",
             f"For one weight the gradient sums of the ranks are {listed([number(s) for s in sums])}, over "
-            f"{listed(counts)} valid tokens. A script takes each rank's own mean and averages these. What does it "
-            "get?",
+            f"{listed(counts)} valid tokens. A script takes each rank's own mean and averages these. What "
+            "does it get?",
         ),
         (
             Option(
@@ -179,20 +180,20 @@ def _n1(draw: Random) -> Drawn:
         (
             Option(
                 number(sum(sums) / total),
-                f"That is {number(sum(sums))} over {total}, the token-weighted mean. It is what one wants, and an "
-                f"empty rank does it no harm, but this script never adds up sums and counts.",
+                f"That is {number(sum(sums))} over {total}, the token-weighted mean. It is what one wants, "
+                "and an empty rank does it no harm, but this script never adds up sums and counts.",
                 misconception="M8",
             ),
             Option(
                 number(others),
-                f"That is the mean over the {ranks - 1} ranks that have tokens. Nobody leaves rank {empty} out by "
-                "itself: it takes part in the all-reduce with what it has.",
+                f"That is the mean over the {ranks - 1} ranks that have tokens. Nobody leaves rank {empty} "
+                "out by itself: it takes part in the all-reduce with what it has.",
                 misconception="M8",
             ),
             Option(
                 number(sum(means) / ranks),
-                f"That counts rank {empty} as a mean of zero. Its sum is zero, but its count is too, and zero "
-                "divided by zero is no number.",
+                f"That counts rank {empty} as a mean of zero. Its sum is zero, but its count is too, and "
+                "zero divided by zero is no number.",
             ),
         ),
         solution=(

@@ -17,6 +17,7 @@ from dpsim.live.board import COUNT as COUNTING
 from dpsim.live.board import Board
 from dpsim.live.plan import Message, Round, plan
 from dpsim.live.recorder import Mark, Recorder, Where
+from dpsim.scenario import Scenario
 from dpsim.timeline import COUNT
 from dpsim.trace import ALL_REDUCE, RECEIVE, SEND
 
@@ -28,11 +29,14 @@ class Chunks:
 
     overlaps = False  # its rounds are the rank's own work, so they follow its backward
 
-    def __init__(self, algorithm: str, rank: int, size: int, recorder: Recorder, board: Board) -> None:
+    def __init__(self, scenario: Scenario, rank: int, recorder: Recorder, board: Board) -> None:
         self._rank, self._recorder, self._board = rank, recorder, board
-        self._plan: Callable[[int], tuple[Round, ...]] = lru_cache(maxsize=None)(
-            lambda elements: plan(build(algorithm, size, elements), rank)
+        size = scenario.world_size
+        self._plan: Callable[[str, int], tuple[Round, ...]] = lru_cache(maxsize=None)(
+            lambda collective, elements: plan(build(collective, size, elements), rank)
         )
+        # What is done wrong is done wrong with the gradient; the count is added up as it should be.
+        self._gradient, self._count = scenario.collective, scenario.algorithm
         # A device's clock only sees what the device sends; Gloo sends from the host.
         on_device = dist.get_backend() == "nccl"
         self._mark = recorder.clock.mark if on_device else recorder.clock.host_mark
@@ -44,7 +48,8 @@ class Chunks:
 
     def _run(self, vector: torch.Tensor, where: Where) -> None:
         phase = COUNTING if where.bucket == COUNT else EXCHANGING
-        for turn in self._plan(len(vector)):
+        collective = self._count if where.bucket == COUNT else self._gradient
+        for turn in self._plan(collective, len(vector)):
             self._board.post(
                 self._rank, phase, where.step, where.micro_batch, max(where.bucket, -1), turn.number
             )

@@ -54,6 +54,7 @@ def check_runs_live(scenario: Scenario, mode: str) -> None:
     whole("world_size", scenario.world_size, 1, MAX_RANKS)
     whole("steps", scenario.steps, 1, MAX_STEPS)
     check_size(scenario)
+    _check_exchange(scenario, mode)
     chosen, rules = scenario.optimizer, "in mode ddp, whose averages leave while backward goes on"
     clips_first = chosen.clip_norm is not None and chosen.clip == "before"
     if clips_first and scenario.buckets.sync_every_micro_batch:
@@ -65,3 +66,19 @@ def check_runs_live(scenario: Scenario, mode: str) -> None:
         raise InputError("optimizer.clip", f"must be after {rules}", chosen.clip)
     if not scenario.buckets.overlap:
         raise InputError("buckets.overlap", f"must be true {rules}", False)
+
+
+def _check_exchange(scenario: Scenario, mode: str) -> None:
+    """InputError where what goes wrong in the exchange cannot be run: what has no end, what leaves messages
+    behind, and what the backend's own all-reduce does not let anybody change."""
+    if scenario.hangs:
+        rule = "must be the same on every rank: a run of this scenario would hang, and is only simulated"
+        raise InputError("batch.micro_batches", rule, scenario.micro_batches)
+    if not scenario.exchange.awaited:
+        rule = "must be awaited: a run that does not wait is only simulated"
+        raise InputError("collective", rule, scenario.collective)
+    if mode != "chunks" and scenario.exchange.moves_otherwise:
+        rule = (
+            f"must be without a dropped or doubled row in mode {mode}: only mode chunks sends the rows itself"
+        )
+        raise InputError("collective", rule, scenario.collective)

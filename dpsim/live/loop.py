@@ -55,8 +55,7 @@ class Loop:
         self.recorder = Recorder(Clock(self.replica.device))
         self.exchange: Chunks | Library = Library(rank, self.recorder, board)
         if job.mode == "chunks":
-            size = self.scenario.world_size
-            self.exchange = Chunks(self.scenario.collective, rank, size, self.recorder, board)
+            self.exchange = Chunks(self.scenario, rank, self.recorder, board)
         self.optimizer = optimizer(self.scenario.optimizer, self.replica.parameters)
         self.kept = Kept()
 

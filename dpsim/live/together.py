@@ -12,7 +12,7 @@ from dpsim.edits import on_one_device
 from dpsim.live.errors import CancelledError
 from dpsim.live.launch import run_live
 from dpsim.live.watch import Progress
-from dpsim.reduction import NAMES, ONE_DEVICE
+from dpsim.reduction import AS_EXCHANGED, NAMES, ONE_DEVICE
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
 
@@ -48,8 +48,11 @@ def run_together(
     whole, 0 to 1. InputError and LiveError as from `run_live`; a way that does not go through beside it
     says why in its place."""
     chosen = scenario.reduction if isinstance(scenario.reduction, str) else "custom"
+    if scenario.exchange.edit:
+        chosen = AS_EXCHANGED
     runs = {chosen: scenario}
-    runs |= {way: replace(scenario, reduction=way) for way in BESIDE if way != chosen}
+    plain = replace(scenario, collective=scenario.algorithm)
+    runs |= {way: replace(plain, reduction=way) for way in BESIDE if way != chosen}
     runs |= {ONE_DEVICE: on_one_device(scenario)}
     done: dict[str, Trace | str] = {}
     for number, (name, each) in enumerate(runs.items()):

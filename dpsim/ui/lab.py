@@ -11,6 +11,7 @@ from dpsim.prose import literal
 from dpsim.trace import Trace
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting
+from dpsim.ui.lab_breaks import break_it, callout
 from dpsim.ui.lab_controls import first_five, on_demand
 from dpsim.ui.lab_results import results, warnings
 from dpsim.ui.lab_state import STAGE, Lab, lab, settle, start_key, stopped_at
@@ -41,8 +42,9 @@ def lab_page() -> None:
         on_demand(now.shown.scenario)
         opened = now.shown.trace is not None
         live_bar(STAGE, now.shown.query, "the trace that was opened" if opened else "the simulation")
-        play(data | place | ({} if found else _ghost(now)), key=STAGE)
+        callout(now)
         trace, ways = now.shown.run
+        play(data | place | ({} if found else _ghost(now)), STAGE, found.trace if found else trace)
         warnings(now.shown.scenario, ways)
         if found:
             live_results(found)
@@ -68,6 +70,7 @@ def _heading(now: Lab, ids: tuple[str, ...], found: Measured | None) -> None:
         )  # fmt: skip
         if st.button("Share", icon=":material/link:", key="lab.share"):
             share(now)
+        break_it(now)
         with st.popover("Open", icon=":material/folder_open:"):
             open_button()
         present_button(STAGE, ids)

@@ -9,6 +9,7 @@ import streamlit as st
 from dpsim.batch import global_batch
 from dpsim.edits import (
     changed,
+    with_algorithm,
     with_assignment,
     with_drawn_sequences,
     with_micro_batches,
@@ -65,8 +66,8 @@ def first_five(scenario: Scenario) -> None:
         select("Reduction", "reduction", value, names, NAMES, _reduction, help=help_)
     with collective:
         select(
-            "Collective", "collective", scenario.collective, COLLECTIVES, COLLECTIVE_NAMES,
-            set_to("collective"), help=meaning("collective"),
+            "Collective", "collective", scenario.algorithm, COLLECTIVES, COLLECTIVE_NAMES,
+            with_algorithm, help=meaning("collective"),
         )  # fmt: skip
     with slowest:
         amount(

@@ -12,11 +12,10 @@ from dpsim.prose import literal
 from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.trace import Trace
-from dpsim.ui.text import explained
-from dpsim.wording import duration, number, size, vector
+from dpsim.ui.text import NONE, explained, table
+from dpsim.wording import duration, lasting, number, size, vector
 
 MOST_RANKS = 8  # ranks whose weights and waits stand one by one
-NONE = "—"
 
 # Colour means a rank and nothing else: the ways of reducing differ by how their lines are drawn.
 LINES = {
@@ -43,12 +42,6 @@ def results(trace: Trace, ways: Comparison, before: tuple[Trace, Comparison] | N
         _time(trace.steps, step_metrics(trace, trace.steps - 1), was)
     with steps:
         _over_steps(trace.scenario, ways)
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown, of cells that are Markdown already."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def gradients_table(ways: Comparison) -> None:
@@ -104,7 +97,8 @@ def _time(steps: int, now: StepMetrics, before: StepMetrics | None) -> None:
                 label, value, f"was {was}" if was not in ("", value) else None,
                 delta_color="off", delta_arrow="off", border=True, width=190,
             )  # fmt: skip
-    waits = [duration(float(w)) for w in now.wait_s]
+    ranks = len(now.compute_s)
+    waits = [lasting(None)] * ranks if now.wait_s is None else [duration(float(w)) for w in now.wait_s]
     sent = [NONE] * len(waits) if now.bytes_sent is None else [size(float(b)) for b in now.bytes_sent]
     rows = [[str(r), waits[r], sent[r]] for r in range(min(len(waits), 64))]
     with st.expander("Rank by rank", expanded=len(rows) <= MOST_RANKS):
@@ -112,11 +106,10 @@ def _time(steps: int, now: StepMetrics, before: StepMetrics | None) -> None:
 
 
 def _figures(m: StepMetrics) -> dict[str, str]:
-    waits = sorted(float(w) for w in m.wait_s)
     return {
-        "Step time": duration(m.step_time_s),
-        "Longest wait": duration(waits[-1]),
-        "Exposed communication": duration(m.exposed_communication_s),
+        "Step time": lasting(m.step_time_s),
+        "Longest wait": lasting(m.longest_wait_s),
+        "Exposed communication": lasting(m.exposed_communication_s),
         "Sent by a rank, at most": NONE if m.bytes_sent is None else size(float(m.bytes_sent.max())),
         "busbw": NONE if m.busbw_bytes_per_s is None else f"{size(m.busbw_bytes_per_s)}/s",
         "Scaling efficiency": NONE

@@ -159,7 +159,7 @@ def listen(now: Lab) -> None:
             continue
         now.seen = now.epoch
         try:
-            scenario = check_shown(_named(now.edits[key](now.shown.scenario, value)))
+            scenario = check_shown(named(now.edits[key](now.shown.scenario, value)))
             query = to_query(scenario)
             picture(query)  # what cannot be simulated is refused as well
         except InputError as error:
@@ -185,7 +185,7 @@ def heard(now: Lab, key: str) -> Any:
     return said
 
 
-def _named(scenario: Scenario) -> Scenario:
+def named(scenario: Scenario) -> Scenario:
     """A changed preset is no longer that preset."""
     return replace(scenario, name="lab", title="") if scenario.name in preset_names() else scenario
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsim.directives import Chart, Code, Compare, Exercise, Practice, Predict, Stage
+from dpsim.directives import (
+    Break,
+    Chart,
+    Code,
+    Collectives,
+    Compare,
+    Exercise,
+    Practice,
+    Predict,
+    Recording,
+    Stage,
+)
 from dpsim.figures import figure
 from dpsim.forms import to_query
 from dpsim.lessons import Prose, Screen
@@ -13,10 +24,12 @@ from dpsim.reduction import NAMES
 from dpsim.scenario import Scenario
 from dpsim.setting import Setting
 from dpsim.ui.frame import present_button, presenting, rests_on
+from dpsim.ui.lesson_break import break_it
+from dpsim.ui.lesson_measured import collectives, recorded
 from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
-from dpsim.ui.picture import picture, play
+from dpsim.ui.picture import picture, play, run_of
 from dpsim.ui.practice import drill
 from dpsim.ui.text import explained
 
@@ -36,6 +49,13 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
         if isinstance(block, Stage):
             _stage(block, place, setting, asked)
             continue
+        if isinstance(block, Recording):
+            recorded(block, place, setting)
+            continue
+        if isinstance(block, Break):
+            break_it(block, place)
+            _caption(block.caption, setting)
+            continue
         with st.container(width=TEXT_WIDTH):
             if isinstance(block, Predict):
                 if not predict(block, f"{place}/{block.question.id}", setting):
@@ -49,7 +69,7 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
     return True
 
 
-def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) -> None:
+def _shown(block: Prose | Compare | Chart | Collectives | Code, place: str, setting: Setting) -> None:
     """A block that asks nothing."""
     if isinstance(block, Prose):
         st.markdown(explained(setting.shown(block.text)), unsafe_allow_html=True)
@@ -58,6 +78,8 @@ def _shown(block: Prose | Compare | Chart | Code, place: str, setting: Setting) 
         _compare(block)
     elif isinstance(block, Chart):
         _chart(block, place)
+    elif isinstance(block, Collectives):
+        collectives(block)
     else:
         st.code(block.region, language="python", wrap_lines=True)
     _caption(block.caption, setting)
@@ -76,7 +98,8 @@ def _stage(block: Stage, place: str, setting: Setting, asked: str | None) -> Non
     found = measured(key, query)
     data, text, ids = found.picture if found else picture(query)
     live_bar(key, query)
-    play(data | {"first": _first(place, ids, block.beat, asked)}, key=key)
+    shown = found.trace if found else run_of(query)[0]
+    play(data | {"first": _first(place, ids, block.beat, asked)}, key, shown)
     if found:
         from dpsim.ui.live_results import live_results  # only who has run waits for Plotly
 

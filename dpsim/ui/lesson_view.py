@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from dpsim.checks import InputError
-from dpsim.directives import Chart, Compare, Predict, Stage
+from dpsim.directives import Break, Chart, Compare, Predict, Stage
 from dpsim.forms import to_query
 from dpsim.lessons import Lesson, Screen, lessons
 from dpsim.prose import literal
@@ -163,7 +163,7 @@ def _next(
 
 def _scenario(screen: Screen, lesson: Lesson) -> Scenario:
     """What the screen's stage, ways or chart show, or else the lesson's own scenario."""
-    found = [block.scenario for block in screen.blocks if isinstance(block, (Stage, Compare, Chart))]
+    found = [block.scenario for block in screen.blocks if isinstance(block, (Stage, Break, Compare, Chart))]
     return found[0] if found else lesson.setting.scenario
 
 

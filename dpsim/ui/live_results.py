@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import plotly.graph_objects as go
 import streamlit as st
-from plotly.subplots import make_subplots
 
 from dpsim.checks import InputError
 from dpsim.comparison import Comparison
-from dpsim.differences import Difference, differences
 from dpsim.hardware import at_real_size, load, names, predicted
 from dpsim.metrics import step_metrics
+from dpsim.mishaps import two_of
 from dpsim.prose import literal
 from dpsim.reduction import NAMES
+from dpsim.replicas import differ
 from dpsim.simulate import simulate
-from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, FORWARD, OPTIMIZER, RECEIVE, Floats, Trace
-from dpsim.ui.lab_results import NONE, gradients_table, table
+from dpsim.trace import Floats, Trace
+from dpsim.ui.lab_results import gradients_table
 from dpsim.ui.live import MODE_NAMES, press_calibrate
 from dpsim.ui.live_state import HERE, Measured, live_state
-from dpsim.wording import duration, number, size, vector
+from dpsim.ui.side_by_side import side_by_side
+from dpsim.ui.text import NONE, table
+from dpsim.wording import duration, lasting, number, vector
 
-# As on the stage's timeline: a kind of event is a shade of the ink, since colour means a rank.
-KINDS = (
-    ("forward", (FORWARD,), 0.18, ""),
-    ("backward", (BACKWARD,), 0.34, ""),
-    ("all-reduce", (RECEIVE, ALL_REDUCE), 0.7, ""),
-    ("barrier", (BARRIER,), 0.25, "/"),
-    ("optimizer step", (OPTIMIZER,), 1.0, ""),
-)
 OWN = "the scenario's own numbers"
-INKS = ("27, 33, 48", "242, 244, 248")  # of the light and the dark theme
 
 
 def live_results(found: Measured) -> None:
@@ -74,7 +66,9 @@ def _replicas(trace: Trace, ways: Comparison) -> None:
     if own.undefined:
         return
     ranks = trace.scenario.world_size
-    if ranks > 1:
+    if differ(trace.parameters[-1]):
+        st.markdown(literal(f"The replicas are not equal: {two_of(trace.parameters[-1])}."))
+    elif ranks > 1:
         st.markdown(f"After every step the {ranks} replicas were compared: they are equal bit for bit.")
 
 
@@ -87,18 +81,7 @@ def _predicted(found: Measured) -> None:
         st.error(literal(str(error)), icon=":material/error:")
         return
     st.markdown(literal(f"{by} The last step is shown." if last else by))
-    st.plotly_chart(
-        timelines(simulated, found.trace, last, dark=st.context.theme.type == "dark"),
-        key="timelines", config={"displayModeBar": False}, alt=_in_words(simulated, found.trace, last),
-    )  # fmt: skip
-    rows = [
-        [literal(d.name), _amount(d, d.predicted), _amount(d, d.measured), _ratio(d)]
-        for d in differences(simulated, found.trace, last)
-    ]
-    st.markdown(table(["part of the step", "predicted", "measured", "ratio"], rows))
-    st.caption(
-        "Where a measured bandwidth is missing, too few bytes were sent to show one; Calibrate sends more."
-    )
+    side_by_side(simulated, found.trace, "timelines")
 
 
 def _predictor(query: str) -> str | None:
@@ -141,59 +124,14 @@ def prediction(trace: Trace, hardware: str | None) -> tuple[Trace, str]:
     return simulate(at_real_size(replace(scenario, compute=repeated), dtype, mode)), by
 
 
-def _amount(part: Difference, value: float | None) -> str:
-    if value is None:
-        return NONE
-    return literal(duration(value) if part.unit == "s" else f"{size(value)}/s")
-
-
-def _ratio(part: Difference) -> str:
-    return literal(f"{part.measured / part.predicted:.2g}") if part.predicted and part.measured else NONE
-
-
-def _in_words(predicted: Trace, measured: Trace, step: int) -> str:
-    ends = [duration(step_metrics(trace, step).step_time_s) for trace in (predicted, measured)]
-    return f"Timelines of one step, rank by rank: predicted {ends[0]}, measured {ends[1]}"
-
-
-def timelines(predicted: Trace, measured: Trace, step: int, *, dark: bool) -> go.Figure:
-    """One step of both traces, one above the other on one axis in milliseconds: a bar for every event."""
-    figure = make_subplots(
-        2, 1, shared_xaxes=True, vertical_spacing=0.16, subplot_titles=["Predicted", "Measured"]
-    )
-    for row, trace in enumerate((predicted, measured), 1):
-        events, begun = trace.events, trace.step_window(step)[0]
-        for name, kinds, shade, texture in KINDS:
-            rows = sorted(i for kind in kinds for i in events.where(step=step, kind=kind).tolist())
-            colour = f"rgba({INKS[dark]}, {shade})"
-            pattern = {"shape": texture, "fgcolor": f"rgb({INKS[dark]})", "bgcolor": "rgba(0, 0, 0, 0)"}
-            figure.add_bar(
-                y=[f"rank {int(events.rank[i])}" for i in rows],
-                base=[1e3 * (events.start_s[i] - begun) for i in rows],
-                x=[1e3 * (events.end_s[i] - events.start_s[i]) for i in rows],
-                orientation="h", name=name, legendgroup=name, showlegend=row == 1,
-                marker={"color": colour, "pattern": pattern if texture else {}, "line": {"width": 0}},
-                hovertemplate="%{y}, " + name + ": %{x:.3g} ms<extra></extra>", row=row, col=1,
-            )  # fmt: skip
-    ranks_down = [f"rank {r}" for r in reversed(range(measured.scenario.world_size))]
-    figure.update_yaxes(categoryorder="array", categoryarray=ranks_down)
-    figure.update_xaxes(title="ms since the step began", row=2, col=1)
-    figure.update_xaxes(showticklabels=True, row=1, col=1)
-    figure.update_layout(
-        barmode="overlay", bargap=0.25, height=260 + 44 * measured.scenario.world_size,
-        margin={"l": 8, "r": 8, "t": 40, "b": 8}, legend={"orientation": "h", "y": -0.18},
-    )  # fmt: skip
-    return figure
-
-
 def _modes(found: dict[str, Measured]) -> None:
     last = [(each.trace, step_metrics(each.trace, each.trace.steps - 1)) for each in found.values()]
     rows = [
-        ["step", *(duration(m.step_time_s) for _, m in last)],
+        ["step", *(lasting(m.step_time_s) for _, m in last)],
         ["forward and backward, slowest rank", *(duration(float(m.compute_s.max())) for _, m in last)],
-        ["longest wait", *(duration(float(m.wait_s.max())) for _, m in last)],
+        ["longest wait", *(lasting(m.longest_wait_s) for _, m in last)],
         ["all-reduce", *(duration(m.communication_s) for _, m in last)],
-        ["exposed of it", *(duration(m.exposed_communication_s) for _, m in last)],
+        ["exposed of it", *(lasting(m.exposed_communication_s) for _, m in last)],
         ["passes for one", *(str(trace.scenario.compute.work_factor) for trace, _ in last)],
         ["buckets", *(str(len(trace.buckets(trace.steps - 1))) for trace, _ in last)],
     ]

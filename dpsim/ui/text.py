@@ -1,4 +1,4 @@
-"""Text for Streamlit's Markdown: terms explained in place, beats as a list."""
+"""Text for Streamlit's Markdown: terms explained in place, beats as a list, tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dpsim.beats import Beat
 from dpsim.glossary import terms_in
 from dpsim.prose import literal
 from dpsim.wording import duration
+
+NONE = "—"
 
 # What a term must not be marked in: fenced and inline code, formulas, links, headings.
 _KEPT = re.compile(
@@ -49,3 +51,9 @@ def beats_markdown(told: tuple[Beat, ...]) -> str:
         if beat.details:
             blocks.append("\n".join(lines[2 + len(beat.arithmetic) :]))
     return "\n\n".join(blocks)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown, of cells that are Markdown already."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)

@@ -166,8 +166,9 @@ function makeCard(data, rank, r) {
   function show(step, own, time, scattered, phase) {
     let [word, way] = scattered || time > step.start ? statusAt(step, own, time) : ["", 0];
     if (word === "all-reduce" && way >= 1 && (phase === "barrier" || phase === "optimizer")) word = "barrier";
+    if (phase === "hang") [word, way] = ["wait", 1];
     progress.firstChild.style.transform = `scaleX(${word ? way.toFixed(3) : 0})`;
-    const done = time >= step.end;
+    const done = time >= (step.done?.[own] ?? step.end);
     const known = time >= step.countedAt ? step.total : "";
     const key = `${word} ${done} ${scattered} ${known}`;
     if (key === shown) return;
@@ -177,13 +178,14 @@ function makeCard(data, rank, r) {
     tokens.classList.toggle("absent", !scattered);
     total.textContent = known;
     fromWhere(total, known ? step.origins.total : -1);
-    const rows = done ? step.origins.after : step.origins.before;
-    (done ? step.after : step.before).forEach((text, i) => {
-      const was = done && step.ghost?.after?.[i];
+    const { before, after, origins } = step.own?.[own] ?? step; // a replica's own where they differ
+    const rows = done ? origins.after : origins.before;
+    (done ? after : before).forEach((text, i) => {
+      const was = done && (step.ghost?.own?.[own] ?? step.ghost)?.after?.[i];
       shownValues[i].replaceChildren(text, ...(was && was !== text ? [element("s", "was", was)] : []));
       fromWhere(shownValues[i], rows[i]);
     });
-    numbers.classList.toggle("new", done && step.after.join() !== step.before.join());
+    numbers.classList.toggle("new", done && after.join() !== before.join());
   }
   return { node, fill, show };
 }

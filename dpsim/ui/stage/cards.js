@@ -211,7 +211,8 @@ function makeCards(root, model) {
     node.append(bar);
     const [first, last] = [flight.chunks[0], flight.chunks[flight.chunks.length - 1]];
     const name = first === last ? `chunk ${first}` : `chunks ${first}–${last}`;
-    node.append(element("span", "", group.count ? "count" : group.chunks === 1 ? "vector" : name));
+    const what = group.count ? "count" : group.chunks === 1 ? "vector" : name;
+    node.append(element("span", "", flight.twice ? `${what} ×2` : what));
     fromWhere(node, flight.origin, `on its way from rank ${flight.source} to rank ${flight.rank}`);
     return { node, ...wire() };
   }

@@ -54,7 +54,8 @@ function prepareStep(data, step, number) {
         return;
       }
       if (flight && flight.round === round && flight.source === source && flight.rank === rank) {
-        flight.chunks.push(chunk);
+        if (flight.chunks.includes(chunk)) flight.twice = true;
+        else flight.chunks.push(chunk);
         return;
       }
       flight = { g, round, source, rank, chunks: [chunk], start: time(group.start[i]), end };
@@ -82,7 +83,7 @@ function prepareStep(data, step, number) {
 // How a step was before a change; what belongs to a rank only where there were as many ranks.
 function ghostOf({ ghost, world }, number) {
   const step = ghost?.steps[number];
-  return step && (ghost.world === world ? step : { ...step, arrivals: null, after: null });
+  return step && (ghost.world === world ? step : { ...step, arrivals: null, after: null, own: null });
 }
 
 function oneHot(rank, world) {
@@ -178,6 +179,8 @@ function statusAt(step, rank, time) {
   }
   const arrival = step.arrivals[rank];
   const { barrier } = step;
+  if (step.hangs && time > arrival) return ["wait", 1]; // for ever
+  if (step.done && time > arrival) return ["optimizer", 1]; // it waits for nobody
   if (time > barrier) return ["barrier", 1];
   if (time > arrival && time <= step.lastArrival) return ["wait", (time - arrival) / (step.lastArrival - arrival)];
   if (time > arrival) return ["all-reduce", (time - step.lastArrival) / (barrier - step.lastArrival || 1)];

@@ -14,6 +14,7 @@ from dpsim.derivations import MASKED_TOKEN, Derivations
 from dpsim.glossary import glossary, terms_in
 from dpsim.origins import CellOrigins, Origin, Origins
 from dpsim.replay import AllReduce
+from dpsim.replicas import differ
 from dpsim.timeline import COUNT
 from dpsim.trace import Trace
 
@@ -34,7 +35,10 @@ class Packer:
     def __init__(self, trace: Trace, told: tuple[Beat, ...], ways: Comparison, batch: GlobalBatch) -> None:
         self.trace, self.batch = trace, batch
         self.beats = {beat.id: i for i, beat in enumerate(told)}
-        self.derived = Derivations(trace, batch, ways)
+        ranks = trace.scenario.world_size if any(map(differ, trace.parameters)) else 1
+        self.own = [Derivations(trace, batch, ways, rank) for rank in range(ranks)]
+        self.derived = self.own[0]
+        self.held: list[list[int]] = [[] for _ in self.own]
         self.rows: list[list[Any]] = []
         self.texts: dict[str, int] = {}
         self._rows_of: dict[Origin, int] = {}
@@ -79,27 +83,35 @@ class Packer:
         }
 
     def step(self, step: int, parts: list[tuple[AllReduce, CellOrigins]], shown: int) -> Data:
-        """The rows of a step's other numbers: parameters before and after, N, its time, the ways compared."""
+        """The rows of a step's other numbers: parameters before and after, N, its time, the ways compared;
+        where replicas differ the parameters of every rank too."""
         of, derived = Origins(self.trace, step, self.batch), self.derived
+        own = [self._parameters(step, parts, shown, rank) for rank in range(len(self.own))]
+        counted = self.trace.counted[step, 0] >= 0
+        return own[0] | {
+            "total": self.add(of.all_valid()) if counted else -1,
+            "summary": self.add(of.step_time()),
+            "compare": [self.add(origin) for origin in derived.compared(step)],
+            "own": own,
+        }
+
+    def _parameters(
+        self, step: int, parts: list[tuple[AllReduce, CellOrigins]], shown: int, rank: int
+    ) -> Data:
+        """The rows of a rank's parameters before and after a step."""
         sums = {
-            part.start + e: cells.last[0, chunk]
+            part.start + e: cells.last[rank, chunk]
             for part, cells in parts
             if part.bucket != COUNT and part.micro_batch < 0  # one all-reduce makes the whole sum
             for chunk in np.flatnonzero(part.schedule.chunk_elements).tolist()
             for e in range(int(part.schedule.bounds[chunk]), int(part.schedule.bounds[chunk + 1]))
         }
+        derived = self.own[rank]
         if not step:
-            self.held = [self.add(derived.started(i)) for i in range(shown)]
-        before = self.held
-        self.held = [self.add(derived.updated(step, i, sums.get(i))) for i in range(shown)]
-        counted = self.trace.counted[step, 0] >= 0
-        return {
-            "before": before,
-            "after": self.held,
-            "total": self.add(of.all_valid()) if counted else -1,
-            "summary": self.add(of.step_time()),
-            "compare": [self.add(origin) for origin in derived.compared(step)],
-        }
+            self.held[rank] = [self.add(derived.started(i)) for i in range(shown)]
+        before = self.held[rank]
+        self.held[rank] = [self.add(derived.updated(step, i, sums.get(i))) for i in range(shown)]
+        return {"before": before, "after": self.held[rank]}
 
     def rank(self, rank: int) -> Data:
         """The rows of a rank's count, of a valid token in each of its micro-batches, and of all of them."""

@@ -21,13 +21,14 @@ from dpsim.origins import Origins, inside_text
 from dpsim.replay import AllReduce, Arrival, all_reduces
 from dpsim.scenario import MASKED, Scenario
 from dpsim.timeline import COUNT
-from dpsim.trace import ALL_REDUCE, BACKWARD, KINDS, RECEIVE, SCATTER, SEND, Trace
+from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, KINDS, OPTIMIZER, RECEIVE, SCATTER, SEND, Trace
 from dpsim.ui.stage.packing import Packer, terms_of
-from dpsim.wording import MINUS, duration, number, plural, short, tiny
+from dpsim.wording import MINUS, at_start, duration, lasting, number, plural, ranks, short, tiny
 
 WITH_NUMBERS = 16  # up to this many ranks are drawn as cards with numbers, more as a matrix
 MOST_ENTRIES = 4  # entries of a chunk that a cell shows with up to four ranks; with more it shows one
 MOST_PARAMETERS = 4
+OPEN_ENDED = 1.2  # how much longer than all that happens the picture of a step is that never ends
 MOST_STRIP = 24  # tokens that are drawn one by one; a longer strip is drawn as a bar
 
 Data = dict[str, Any]
@@ -47,7 +48,7 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
     batch = global_batch(trace.scenario)
     times = np.unique(np.concatenate([trace.events.start_s, trace.events.end_s]))
     spans = np.flatnonzero(~np.isin(trace.events.kind, (SEND, RECEIVE, ALL_REDUCE)))
-    phases = phase_names(trace.scenario.collective)
+    phases = phase_names(trace.scenario.algorithm)
     if np.any(trace.events.kind == ALL_REDUCE):  # nobody knows what it is made of
         phases |= {"reduce": "All-reduce"}
     packer = Packer(trace, told, comparison, batch)
@@ -55,7 +56,7 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
     steps = [_step(trace, t, comparison, times, packer, sets) for t in range(trace.steps)]
     data: Data = {
         "source": trace.source,
-        "collective": trace.scenario.collective,
+        "collective": trace.scenario.algorithm,
         "title": trace.scenario.title or trace.scenario.name,
         "world": trace.scenario.world_size,
         "numbers": trace.scenario.world_size <= WITH_NUMBERS,
@@ -87,10 +88,10 @@ def stage_data(trace: Trace, told: tuple[Beat, ...], comparison: Comparison, fir
 
 def ghost_of(data: Data, step: int | None = None) -> Data:
     """What the stage remembers of a picture before a change, as its `ghost`: all steps, or only one."""
-    kept = ("start", "end", "arrivals", "summary", "after")
+    kept = ("start", "end", "arrivals", "summary", "after", "own")
     compared = ("name", "error", "gradient")
     steps = [
-        {key: old[key] for key in kept}
+        {key: old[key] for key in kept if key in old}
         | {"compare": [{key: line[key] for key in compared} for line in old["compare"]]}
         if step in (None, t)
         else None
@@ -158,28 +159,61 @@ def _step(
     parts = [(part, of.cells(part) if numbers else None) for part in all_reduces(trace, step)]
     known = [(part, cells) for part, cells in parts if cells]
     measured = step_metrics(trace, step)
-    waits = float(measured.wait_s.max())
     begun, ended = trace.step_window(step)
+    if trace.hangs:  # the picture goes on where nothing happens any more
+        ended = begun + OPEN_ENDED * (ended - begun)
     held, after = (trace.parameters[t, 0, :MOST_PARAMETERS].tolist() for t in (step, step + 1))
-    return {
+    groups = [
+        _group(trace, step, part, times, sets) | packer.places(of, part, cells) for part, cells in parts
+    ]
+    origins = packer.step(step, known, len(held))
+    data: Data = {
         "start": begun,
         "end": ended,
         "ticks": _ticks(begun, ended),
-        "summary": f"{duration(measured.step_time_s)} per step · up to {duration(waits)} of waiting",
+        "summary": _summary(trace, measured),
         "before": _parameters(held, trace.scenario),
         "after": _parameters(after, trace.scenario),
         "hidden": max(0, trace.scenario.model.size - MOST_PARAMETERS),
-        "waits": [duration(float(w)) for w in measured.wait_s],
+        "waits": [] if measured.wait_s is None else [duration(float(w)) for w in measured.wait_s],
         "arrivals": [float(a) for a in _arrivals(trace, step)],
-        "late": _late(measured),
+        "late": _late(trace, measured),
         "total": f"N = {trace.valid_tokens[step].sum()}" if trace.counted[step, 0] >= 0 else "",
-        "groups": [
-            _group(trace, step, part, times, sets) | packer.places(of, part, cells) for part, cells in parts
-        ],
-        "origins": packer.step(step, known, len(held)),
+        "groups": groups,
+        "origins": origins,
         "buckets": [" ".join(b.names) for b in trace.buckets(step)],
         "compare": [vars(line) for line in contrast(trace, step, comparison)],
     }
+    if trace.hangs:
+        data["hangs"] = True
+    if not trace.scenario.exchange.awaited:
+        data["done"] = _done(trace, step)
+    own = origins.pop("own")
+    if len(own) > 1 and numbers:
+        data["own"] = [_own(trace, step, rank) | {"origins": rows} for rank, rows in enumerate(own)]
+    return data
+
+
+def _own(trace: Trace, step: int, rank: int) -> Data:
+    """A replica's own parameters, where they are not the same on all."""
+    before, after = (trace.parameters[t, rank, :MOST_PARAMETERS].tolist() for t in (step, step + 1))
+    return {"before": _parameters(before, trace.scenario), "after": _parameters(after, trace.scenario)}
+
+
+def _done(trace: Trace, step: int) -> list[float]:
+    """When each rank has taken its optimizer step, or is through with its backward where there is none."""
+    ends = _arrivals(trace, step)
+    rows = trace.events.where(step=step, kind=OPTIMIZER)
+    ends[trace.events.rank[rows]] = trace.events.end_s[rows]
+    return [float(end) for end in ends]
+
+
+def _summary(trace: Trace, measured: StepMetrics) -> str:
+    if trace.hangs:
+        return "the step never ends"
+    waiting = f"up to {lasting(measured.longest_wait_s)} of waiting"
+    awaited = trace.scenario.exchange.awaited
+    return f"{lasting(measured.step_time_s)} per step · {waiting if awaited else 'nobody waits'}"
 
 
 def _parameters(values: list[float], scenario: Scenario) -> list[str]:
@@ -189,8 +223,13 @@ def _parameters(values: list[float], scenario: Scenario) -> list[str]:
     return [exact if roomy and len(exact) <= 6 else brief for exact, brief in written]
 
 
-def _late(measured: StepMetrics) -> str:
-    """Who does not wait, in a sentence; empty where nobody waits."""
+def _late(trace: Trace, measured: StepMetrics) -> str:
+    """Who does not wait, or waits for ever, in a sentence; empty where nobody waits."""
+    if trace.hangs:
+        here, there = ranks(trace.hangs.inside), ranks(trace.hangs.absent)
+        return f"{at_start(here)} and {there} wait for each other, for ever."
+    if measured.wait_s is None or not trace.scenario.exchange.awaited:
+        return ""
     last = np.flatnonzero(measured.wait_s == 0).tolist()
     if len(last) == len(measured.wait_s):
         return ""
@@ -210,10 +249,12 @@ def _ticks(begun: float, ended: float) -> list[list[Any]]:
 
 
 def _arrivals(trace: Trace, step: int) -> Any:
-    """When each rank is through with the last backward of the step."""
-    rows = trace.events.where(step=step, kind=BACKWARD)
+    """When each rank is through with the last backward of the step; in a step that hangs, from when on it
+    waits, be it behind the last barrier that all have passed."""
     out = np.zeros(trace.scenario.world_size)
-    np.maximum.at(out, trace.events.rank[rows], trace.events.end_s[rows])
+    for kind in (BACKWARD, BARRIER) if trace.hangs else (BACKWARD,):
+        rows = trace.events.where(step=step, kind=kind)
+        np.maximum.at(out, trace.events.rank[rows], trace.events.end_s[rows])
     return out
 
 

@@ -62,8 +62,10 @@ function makeTimeline(root, model, seek) {
       }
       const idle = (talk[0] + talk[1]) / 2;
       const thin = Math.max(0.04, 0.8 / tall);
-      block(rank, shown.lastArrival, shown.barrier, SHADES.scatter * 2.5, [idle - thin, idle + thin]);
-      if (shown.arrivals[rank] < shown.lastArrival) block(rank, shown.arrivals[rank], shown.lastArrival, "hatch", work);
+      const waited = !shown.hangs && !shown.done; // else for ever, or not at all
+      if (waited) block(rank, shown.lastArrival, shown.barrier, SHADES.scatter * 2.5, [idle - thin, idle + thin]);
+      if (shown.hangs) block(rank, shown.arrivals[rank], shown.end, "hatch", work);
+      if (waited && shown.arrivals[rank] < shown.lastArrival) block(rank, shown.arrivals[rank], shown.lastArrival, "hatch", work);
       if (tall >= 12 || rank % Math.ceil(12 / tall) === 0) {
         context.fillStyle = colours.ink;
         context.font = `600 ${Math.min(13 * unit, tall + 3)}px system-ui, sans-serif`;
@@ -146,7 +148,7 @@ function makeTimeline(root, model, seek) {
       return entry;
     });
     const wait = element("span");
-    wait.append(element("i", "hatch"), explain(element("span"), "waits for the last rank"));
+    wait.append(element("i", "hatch"), explain(element("span"), shown.hangs ? "waits for ever" : "waits for the last rank"));
     const idle = element("span");
     const line = element("i", "thin");
     line.style.background = mixed(colours, SHADES.scatter * 2.5);
@@ -154,7 +156,7 @@ function makeTimeline(root, model, seek) {
     const before = element("span", "before");
     before.append(element("i"), `before the change: ${shown.ghost?.summary}`);
     const more = [...(shown.groups.length && shown.idles ? [idle] : []), ...(shown.ghost ? [before] : [])];
-    legend.replaceChildren(...entries, wait, ...more);
+    legend.replaceChildren(...entries, ...(shown.done ? [] : [wait]), ...more);
   }
 
   function colour(dark, found) {
