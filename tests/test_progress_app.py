@@ -278,6 +278,33 @@ def test_an_answer_that_its_question_cannot_take_any_more_counts_as_none(url: st
     is_fine(says(opened(), KEY))
 
 
+def test_an_answer_of_no_item_stays_in_the_session() -> None:
+    def script() -> None:
+        from dpsim.questions import Verdict
+        from dpsim.ui.answers import give
+
+        give("here", "1", Verdict(True, ""), "number", "", "")
+
+    app = AppTest.from_function(script).run()
+    assert not app.exception
+    assert me(app) == Learner(answers={"here": "1"}, shown=True)
+
+
+@pytest.mark.parametrize(("given", "taken"), [("0>1.0+;1>2.1+|2>0.1=", True), ("0>9.0+", False)])
+def test_the_transfers_of_a_ring_come_back_if_they_can_be_read(url: str, given: str, taken: bool) -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from dpsim.questions import Asked
+        from dpsim.ui.answers import answer
+
+        st.session_state["found"] = answer(Asked("ring", "How?", answer=3.0), "a/b/c")
+
+    app = AppTest.from_function(script)
+    app.session_state["learner"] = Learner(answers={"a/b/c": given})
+    assert app.run().session_state["found"] == (given if taken else None)
+
+
 def test_a_drill_in_a_lesson_counts_for_the_bank_s_exercise(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
