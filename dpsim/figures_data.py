@@ -90,8 +90,8 @@ def _traffic(run: Run) -> float | None:
     once = cost(
         scenario.collective, scenario.world_size, whole, network.latency_s, network.bandwidth_bytes_per_s
     )
-    total = float(once.bytes_sent.sum())
-    return float(run.metrics.bytes_sent.sum()) / total if total else None
+    total, sent = float(once.bytes_sent.sum()), run.metrics.bytes_sent
+    return float(sent.sum()) / total if total and sent is not None else None
 
 
 SAMPLER = {

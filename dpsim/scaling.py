@@ -22,7 +22,7 @@ def speedup(scenario: Scenario, ranks: int) -> float | None:
     if scenario.model.size < ranks:
         return None
     alone, together = (_step_time(with_world_size(scenario, r)) for r in (1, ranks))
-    return ranks * alone / together if together else None
+    return ranks * alone / together if alone is not None and together else None
 
 
 @lru_cache(maxsize=256)
@@ -44,5 +44,5 @@ def speedup_same_batch(scenario: Scenario, ranks: int) -> float | None:
     return one_device_step_time(scenario) / together if together else None
 
 
-def _step_time(scenario: Scenario) -> float:
+def _step_time(scenario: Scenario) -> float | None:
     return step_metrics(simulate(scenario), 0).step_time_s

@@ -1,4 +1,5 @@
-"""Charts of a lesson: the weight of one token on each rank, and loss or error over steps."""
+"""Charts of a lesson: the weight of one token on each rank, loss or error over steps, and those of
+`lesson_charts_data`."""
 
 from __future__ import annotations
 
@@ -9,13 +10,9 @@ from dpsim.exercises import Series
 from dpsim.figures import figure
 from dpsim.reduction import NAMES
 from dpsim.run_figures import run
+from dpsim.ui.inks import DASHES, INKS, marker
+from dpsim.ui.lesson_charts_data import DRAWN
 from dpsim.wording import listed, number
-
-# Colour means rank elsewhere, so ways of reducing also differ by texture and dashes. Every ink has a contrast
-# of 3:1 or more on the light and on the dark background.
-INKS = ("#3f83d8", "#7d8694", "#b0763b", "#6f8f5f", "#9a6fb0", "#5f8f8f")
-TEXTURES = ("", "/", ".", "x", "-", "+")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 AXES = {"error": "relative L2 error of the gradient", "loss": "loss before the update"}
 
@@ -27,10 +24,11 @@ def way_name(way: str) -> str:
 
 def drawn(chart: Chart) -> tuple[go.Figure, str]:
     """The chart, and the same in words for whoever does not see it."""
-    drawing, said = _weights(chart) if chart.show == "weight" else _over_steps(chart)
+    own = {"weight": _weights, "error": _over_steps, "loss": _over_steps}
+    drawing, said = (own | DRAWN)[chart.show](chart)
     drawing.update_layout(
-        height=340,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        height=drawing.layout.height or 340,
+        margin={"l": 10, "r": 10, "t": drawing.layout.margin.t or 10, "b": 10},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         font={"size": 15},
     )
@@ -44,17 +42,9 @@ def _weights(chart: Chart) -> tuple[go.Figure, str]:
     for i, way in enumerate(chart.ways):
         found = [figure(chart.scenario, f"weight.{way}.{r}") for r in ranks]
         texts = [weight.text for weight in found]
-        pattern = {
-            "shape": TEXTURES[i],
-            "bgcolor": INKS[i],
-            "fgcolor": "#ffffff",
-            "size": 8,
-            "solidity": 0.25,
-        }
-        marker = {"color": INKS[i], "pattern": pattern}
         bars.append(
             go.Bar(
-                x=names, y=[w.value for w in found], text=texts, name=way_name(way), marker=marker,
+                x=names, y=[w.value for w in found], text=texts, name=way_name(way), marker=marker(i),
                 textposition="outside", cliponaxis=False, hovertemplate="%{x}: %{text}",
             )
         )  # fmt: skip
