@@ -96,6 +96,7 @@ KEYS = {
     "published": "resnet_gpus",
     "stage": "stage1",
     "count": "2",
+    "epoch": "0",
     "micro": "0",
     "recording": "two-processes",
     "part": "step",
