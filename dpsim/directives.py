@@ -32,7 +32,8 @@ MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
 PUBLISHED = ("memory", "published")  # charts of two published figures
-CHARTS = ("weight", "error", "loss", "time", "step", "buckets", "speedup", *PUBLISHED)
+TIMED = ("time", "step", "buckets")  # charts of time, which know no ways of reducing
+CHARTS = ("weight", "error", "loss", *TIMED, "speedup", *PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Compare:
 class Chart:
     """A chart of some ways of reducing: the weight of one token on each rank, or loss or error over steps.
 
-    Or of the scenario's speed-up on other numbers of ranks; or of two published figures, `names`: the memory
+    Or of time: all-reduces against the number of ranks, the last step rank by rank, the sizes of buckets.
+    Or of the scenario's speed-up on other numbers of ranks. Or of two published figures, `names`: the memory
     for so many parameters on so many ranks, or the second list of figures against the first.
     """
 
@@ -337,7 +339,9 @@ def _chart(keys: Keys) -> Chart:
             what = "parameters and ranks" if show == "memory" else "two lists of figures of one length"
             raise InputError(f"{keys.where}.figures", f"must name {what}", list(names))
         return Chart(scenario, show, (), caption, names)
-    if show == "speedup":
+    if show in TIMED and run(scenario).trace.hangs:
+        raise InputError(f"{keys.where}.scenario", "must be one that ends, for a chart of time", "it hangs")
+    if show == "speedup" or show in TIMED:
         return Chart(scenario, show, (), caption)
     ways = SCHEMES if show == "weight" else (*SCHEMES, "one_device")
     return Chart(scenario, show, keys.several_of("ways", ways, WAYS[:2]), caption)

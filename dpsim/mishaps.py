@@ -124,7 +124,7 @@ def waits_for_ever(hang: Hang) -> str:
 
 def what_a_run_prints() -> str:
     """What a real run says when its time is up."""
-    return f"A real run prints nothing until its timeout, and then, recorded with {REAL_RUN}: {REAL_LINE}"
+    return f"A real run says nothing until its timeout. Then, as recorded with {REAL_RUN}: {REAL_LINE}"
 
 
 def two_of(replicas: Floats) -> str:

@@ -48,6 +48,19 @@ def test_whose_tokens_count_prints_the_lesson_s_numbers(tmp_path: Path) -> None:
         assert values == pytest.approx(wanted)
 
 
+def test_the_ring_by_hand_prints_the_lesson_s_sum_and_factor(tmp_path: Path) -> None:
+    total, factor = printed("ring_by_hand.py", tmp_path)
+    ring = preset("collective-ring")
+    assert [float(v) for v in re.findall(r"-?[0-9.]+", total)] == [
+        figure(ring, f"sum.{i}").value for i in range(4)
+    ]
+    assert factor == f"each rank sent its gradient {figure(ring, 'sent_factor').text} times"
+
+
+def test_distributed_data_parallel_is_one_device_on_the_whole_batch(tmp_path: Path) -> None:
+    assert printed("ddp_torch.py", tmp_path) == ["replicas equal, and equal to one device on the whole batch"]
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_needs_python_or_torch_alone_and_checks_itself(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import combinations, permutations
 
 import pytest
+from exercise_numbers import NUMBERS
 from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import law
@@ -28,7 +29,6 @@ FORMULAS = [
 ASKED_IN_WORDS = ["N1", *(f"E10-{i}" for i in range(1, 7))]
 OTHERS = ["order-step", "order-ddp", "cell-ring", *(f"ring-{n}" for n in range(3, 7))]
 SEVERAL = ["same", "holds", "equal", "hangs"]
-NUMBERS = re.compile(r"(?<![\w.])−?\d+(?:\.\d+)?")
 
 every_item = pytest.mark.parametrize("item_id", items())
 every_formula = pytest.mark.parametrize("item_id", [f"x-{name}" for name in FORMULAS])

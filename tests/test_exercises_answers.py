@@ -10,6 +10,7 @@ from math import comb
 
 import pytest
 import torch
+from exercise_numbers import numbers
 from torch.distributed import _compute_bucket_assignment_by_size as torch_buckets
 from torch.utils.data import BatchSampler, DistributedSampler
 
@@ -17,13 +18,7 @@ from dpsim.exercises import items, variant
 from dpsim.questions import grade
 from dpsim.wording import number
 
-NUMBERS = re.compile(r"(?<![\w.])−?\d+(?:\.\d+)?")
 Known = list[Fraction]
-
-
-def numbers(text: str) -> Known:
-    """The numbers in a text, exactly, in their order."""
-    return [Fraction(found.replace("−", "-")) for found in NUMBERS.findall(text)]
 
 
 class Ring:
@@ -128,12 +123,11 @@ def steps_until_empty(known: Known) -> int:
 def staleness(known: Known) -> int:
     """Workers in turn: what each of them read, and the version it then updates."""
     ranks = int(known[0])
-    read, version, found = [0] * ranks, 0, set()
-    for turn in range(5 * ranks):
-        if turn >= ranks:
-            found.add(version - read[turn % ranks])
-        version += 1
-        read[turn % ranks] = version
+    read, found = [0] * ranks, set()
+    for version in range(5 * ranks):  # so many updates have been made
+        if version >= ranks:
+            found.add(version - read[version % ranks])
+        read[version % ranks] = version + 1
     assert len(found) == 1
     return found.pop()
 

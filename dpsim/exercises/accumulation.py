@@ -7,7 +7,7 @@ from random import Random
 from dpsim.exercises.items import NUMBER, WHOLE, Drawn, Item, near, numeric
 from dpsim.exercises.scenes import given, link, samples
 from dpsim.questions import Slip
-from dpsim.wording import number
+from dpsim.wording import bracketed, number
 
 
 def _a1(draw: Random) -> Drawn:
@@ -23,8 +23,8 @@ def _a1(draw: Random) -> Drawn:
             (
                 Slip(
                     each * micro,
-                    f"{each * micro} is what one rank contributes. All {ranks} ranks do so in the same step, "
-                    "each with samples of its own.",
+                    f"{each * micro} is what one rank contributes. Each of the {ranks} ranks does so in the "
+                    "same step, each with samples of its own.",
                     "M1",
                 ),
                 Slip(
@@ -46,7 +46,7 @@ def _a1(draw: Random) -> Drawn:
             solution=(
                 rf"A rank works through $b \, k = {each} \cdot {micro} = {each * micro}$ samples before the "
                 "step.",
-                f"All $R = {ranks}$ ranks do so at the same time.",
+                f"Each of the $R = {ranks}$ ranks does so at the same time.",
                 rf"$R \, b \, k = {ranks} \cdot {each} \cdot {micro} = {total}$ samples.",
             ),
             link=link(scene, "scatter"),
@@ -144,7 +144,7 @@ def _a3(draw: Random) -> Drawn:
                 f"Over its $k = {micro}$ backward passes a rank's `.grad` becomes the sum of {micro} mean "
                 "gradients.",
                 f"DDP takes the mean over the $R = {ranks}$ ranks, so that factor is right.",
-                rf"$k \, \bar g = {micro} \cdot {number(mean)} = {number(answer)}$. Dividing each loss by "
+                rf"$k \, \bar g = {micro} \cdot {bracketed(mean)} = {number(answer)}$. Dividing each loss by "
                 f"{micro} before `backward()` repairs it.",
             ),
             link=link(scene, "optimizer"),

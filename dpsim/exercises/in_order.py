@@ -12,43 +12,40 @@ from dpsim.questions import Asked, Option
 
 def _step(draw: Random) -> Drawn:
     ranks, micro = draw.choice((2, 3, 4, 6, 8)), draw.choice((1, 2, 3, 4))
-    several = micro > 1
-    again = f", {micro} times in all" if several else ""
-    options = [
-        Option(
-            "The global batch is dealt to the ranks",
-            "A rank can compute nothing before it has its own part of the batch, so dealing comes first.",
-        ),
-        Option(
-            f"Each rank computes the loss of its samples{again}",
-            "Forward needs the samples and the parameters, and both are there now. Backward needs its "
-            "result.",
-        ),
-        Option(
-            "Each rank computes a gradient from its own loss"
-            + (", and adds it to those of its other micro-batches" if several else ""),
-            "Backward follows forward, on each rank alone: only what it makes can be exchanged.",
-        ),
-        Option(
-            "The gradients of all ranks are added up",
-            "An all-reduce needs the gradients, and all ranks enter it once they have theirs.",
-        ),
-        Option(
-            "Every rank holds the same gradient, and none has gone on before",
-            "The barrier lies behind the all-reduce: it is passed once the last rank has come and the sum is "
-            "complete.",
-        ),
-        Option(
-            "Each optimizer updates its own copy of the parameters",
-            "The update comes last, once every rank has the same gradient: only then do the replicas stay "
-            "equal.",
-        ),
-    ]
-    if draw.random() < 0.5:
-        del options[4]
-    elif draw.random() < 0.5:
-        del options[0]
-    said = f", each with {micro} micro-batches and one synchronisation" if several else ""
+    own = "its first micro-batch" if micro > 1 else "its own samples"
+    dealt = Option(
+        "The global batch is dealt to the ranks",
+        "A rank can compute nothing before it has its own part of the batch, so dealing comes first.",
+    )
+    forward = Option(
+        f"Each rank computes the loss of {own}",
+        "Forward needs the samples and the parameters, and both are there now. Backward needs its result.",
+    )
+    backward = Option(
+        f"Each rank computes the gradient of {own}",
+        "Backward follows forward, on each rank alone: only what it makes can be added to or exchanged.",
+    )
+    accumulated = Option(
+        "Each rank adds the gradients of its other micro-batches",
+        "One synchronisation is for all micro-batches together, so their gradients are added up before it.",
+    )
+    reduced = Option(
+        "The gradients of all ranks are added up",
+        "An all-reduce needs the gradients, and all ranks enter it once they have theirs.",
+    )
+    passed = Option(
+        "Every rank holds the same gradient, and none has gone on before",
+        "The barrier lies behind the all-reduce: it is passed once the last rank has come and the sum is "
+        "whole.",
+    )
+    updated = Option(
+        "Each optimizer updates its own copy of the parameters",
+        "The update comes last, once every rank has the same gradient: only then do the replicas stay equal.",
+    )
+    left_out = draw.choice((None, dealt, passed))
+    every = (dealt, forward, backward, *([accumulated] if micro > 1 else []), reduced, passed, updated)
+    options = [option for option in every if option is not left_out]
+    said = f", each with {micro} micro-batches and one synchronisation" if micro > 1 else ""
     scene = samples("x-order-step", f"A step of {ranks} ranks", ranks, 4, micro)
     return Drawn(
         Asked(

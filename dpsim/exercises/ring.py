@@ -42,7 +42,7 @@ def _c1(draw: Random) -> Drawn:
                 Slip(
                     ranks * (ranks - 1),
                     f"{ranks} × {ranks - 1} counts the messages of one half. All {ranks} ranks send at the "
-                    "same time, so that many messages share a round.",
+                    f"same time, so {ranks} messages share a round.",
                 ),
             ),
             tolerance=WHOLE,

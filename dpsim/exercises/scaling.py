@@ -78,7 +78,7 @@ def _s2(draw: Random) -> Drawn:
             (
                 Slip(
                     alone / together,
-                    f"A step has become no shorter, but it brings {ranks} times as many samples. Step time "
+                    f"The step has become no shorter, but it brings {ranks} times as many samples. Step time "
                     "alone is no speed-up here.",
                     "M17",
                 ),

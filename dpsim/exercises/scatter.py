@@ -30,7 +30,7 @@ def _r1(draw: Random) -> Drawn:
                 Slip(
                     each / ranks,
                     f"{number(each / ranks)} would be a rank's part if {each} were the batch of all ranks "
-                    f"together. The loader of a rank knows nothing of the other {ranks - 1}.",
+                    f"together. The loader of a rank knows of no other rank.",
                     "M1",
                 ),
                 Slip(

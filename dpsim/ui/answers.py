@@ -6,7 +6,8 @@ import time
 
 from dpsim.checks import InputError
 from dpsim.progress import Attempt
-from dpsim.questions import Asked, Verdict, grade
+from dpsim.puzzle import judged
+from dpsim.questions import Asked, Verdict
 from dpsim.ui.learner import keep, learner
 
 
@@ -22,7 +23,7 @@ def answer(asked: Asked, place: str) -> str | None:
     given = answers().get(place)
     try:
         if given is not None:
-            grade(asked, given)
+            judged(asked, given)
     except InputError:
         return None
     return given
@@ -31,6 +32,8 @@ def answer(asked: Asked, place: str) -> str | None:
 def give(place: str, given: str, verdict: Verdict, kind: str, item: str, seed: str) -> None:
     """Keep an answer and what it was worth; `item` and `seed` say which variant was asked, of which kind."""
     answers()[place] = given
+    if not item:
+        return
     right, shows, now = verdict.right, verdict.misconception, time.time()
     try:
         attempt = Attempt(item, seed, kind, given, right, shows, now)

@@ -8,23 +8,25 @@ import streamlit as st
 
 from dpsim.checks import InputError
 from dpsim.prose import literal
-from dpsim.questions import Asked, grade
+from dpsim.puzzle import judged, parse, target
+from dpsim.questions import Asked
 from dpsim.ui.answers import answer, give
+from dpsim.ui.ring_puzzle import cell_picker, ring_puzzle, said
+from dpsim.wording import plural
 
 
-def form(asked: Asked, place: str, label: str, icon: str, item: str = "", seed: str = "") -> None:
-    """Draw the question with a button that gives the answer. `item` and `seed` say which variant it is."""
+def form(asked: Asked, place: str, label: str, icon: str, item: str | None = None, seed: str = "") -> None:
+    """Draw the question with a button that gives the answer. `item` and `seed` say which variant it is: the
+    question at this place where nothing is said, and none that is kept beyond the session for ""."""
     refused = st.session_state.get(f"{place}:refused")
-    with st.form(f"{place}:form"):
+    drawn = asked.kind in DRAWN
+    with st.container(border=True) if drawn else st.form(f"{place}:form"):
         FIELDS[asked.kind](asked, place, answer(asked, place))
-        st.form_submit_button(
-            label,
-            icon=icon,
-            type="primary",
-            key=f"{place}:give",
-            on_click=_give,
+        button = st.button if drawn else st.form_submit_button
+        button(
+            label, icon=icon, type="primary", key=f"{place}:give", on_click=_give,
             args=(place, asked, item, seed),
-        )
+        )  # fmt: skip
         if refused:
             st.error(literal(refused))
 
@@ -36,7 +38,7 @@ def refused(place: str) -> bool:
 
 def verdict(asked: Asked, given: str) -> None:
     """Right or not, and why exactly this answer is; beside a right number the exact one."""
-    found = grade(asked, given)
+    found = judged(asked, given)
     if not found.right:
         st.warning(f"**Not quite.** {found.feedback}", icon=":material/lightbulb:")
         return
@@ -51,6 +53,9 @@ def in_words(asked: Asked, given: str) -> str:
     if asked.kind == "cell":
         rank, chunk = given.split(".")
         return f"chunk {chunk} on rank {rank}"
+    if asked.kind == "ring":
+        rounds = [transfers for transfers in parse(int(asked.answer), given) if transfers]
+        return f"{plural(sum(map(len, rounds)), 'transfer')} in {plural(len(rounds), 'round')}"
     chosen = [asked.options[int(i)].text for i in given.split(",") if i]
     return (" → " if asked.kind == "order" else ", ").join(chosen) or "none of them"
 
@@ -61,6 +66,8 @@ def right_in_words(asked: Asked) -> str:
         return literal(asked.exact)
     if asked.kind == "order":
         return " → ".join(option.text for option in asked.options)
+    if asked.kind == "ring":
+        return f"a ring of {target(int(asked.answer))} rounds, in each of which every rank sends a chunk on"
     return ", ".join(in_words(asked, o.text) if asked.kind == "cell" else o.text for o in asked.right_options)
 
 
@@ -105,24 +112,40 @@ def _order(asked: Asked, place: str, given: str | None) -> None:
         )  # fmt: skip
 
 
+def _cell(asked: Asked, place: str, given: str | None) -> None:
+    st.markdown(f"**{asked.question}**")
+    cell_picker(int(asked.answer), f"{place}:given", given or "")
+
+
+def _ring(asked: Asked, place: str, given: str | None) -> None:
+    st.markdown(f"**{asked.question}**")
+    ring_puzzle(int(asked.answer), f"{place}:given", given or "")
+
+
 FIELDS: dict[str, Callable[[Asked, str, str | None], None]] = {
     "number": _number,
     "choose-one": _choose_one,
     "choose-several": _choose_several,
     "order": _order,
+    "cell": _cell,
+    "ring": _ring,
+}
+DRAWN = {  # what is no widget of a form, and what is asked for where nothing has been done in it
+    "cell": "Choose one cell first.",
+    "ring": "Compose at least one transfer first.",
 }
 
 
-def _give(place: str, asked: Asked, item: str, seed: str) -> None:
+def _give(place: str, asked: Asked, item: str | None, seed: str) -> None:
     """Take what is in the form as the answer, unless it is none: then say so, and count no attempt."""
     wrong = None
     try:
         given = _given(place, asked)
-        found = grade(asked, given)
+        found = judged(asked, given)
     except InputError as error:
         wrong = error.rule if error.value is None else str(error)
     else:
-        give(place, given, found, asked.kind, item or place, seed)
+        give(place, given, found, asked.kind, place if item is None else item, seed)
     st.session_state[f"{place}:refused"] = wrong
 
 
@@ -140,6 +163,11 @@ def _given(place: str, asked: Asked) -> str:
         if len(set(places)) < len(places):
             raise InputError("answer", "Choose every step once.", None)
         return ",".join(map(str, places))
+    if asked.kind in DRAWN:
+        drawn = said(f"{place}:given", answer(asked, place) or "")
+        if not drawn:
+            raise InputError("answer", DRAWN[asked.kind], None)
+        return drawn
     given = st.session_state.get(f"{place}:given")
     if not given:
         first = "Type a number first." if asked.kind == "number" else "Choose one of the answers first."

@@ -43,8 +43,8 @@ def lab_page() -> None:
         opened = now.shown.trace is not None
         live_bar(STAGE, now.shown.query, "the trace that was opened" if opened else "the simulation")
         callout(now)
-        play(data | place | ({} if found else _ghost(now)), key=STAGE)
         trace, ways = now.shown.run
+        play(data | place | ({} if found else _ghost(now)), STAGE, found.trace if found else trace)
         warnings(now.shown.scenario, ways)
         if found:
             live_results(found)

@@ -16,8 +16,9 @@ from dpsim.ui.picture import check_shown, picture
 
 
 def break_it(now: Lab) -> None:
-    """The faults in a popover: one is chosen at a time, and those that cannot be say why."""
-    popover = st.popover("Break it", icon=":material/heart_broken:", key="lab.break", on_change="rerun")
+    """The faults in a popover, one to choose at a time; those that cannot be say why."""
+    key = f"lab.break.{now.epoch}"  # after a choice it is a new one, and closed
+    popover = st.popover("Break it", icon=":material/heart_broken:", key=key, on_change="rerun")
     if popover.open:  # what nobody sees is not worked out
         with popover:
             _faults(now)
@@ -69,8 +70,8 @@ def callout(now: Lab) -> None:
         said = consequence(now.shown.scenario, check_shown(healthy))
     except InputError as error:  # what was mended may be too large, or run away
         said = (str(error),)
-    lines = [f"**{literal(fault.title)}.** {literal(fault.says)}", *map(literal, said)]
-    st.warning("\n\n".join(lines), icon=":material/heart_broken:")
+    head = f"**{literal(fault.title)}.** {literal(fault.says)}"
+    st.warning(f"{head}\n\n{literal(' '.join(said))}", icon=":material/heart_broken:")
 
 
 def _found(now: Lab) -> tuple[Fault, Scenario] | None:

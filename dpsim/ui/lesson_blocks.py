@@ -29,7 +29,7 @@ from dpsim.ui.lesson_measured import collectives, recorded
 from dpsim.ui.lesson_questions import exercise, predict
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
-from dpsim.ui.picture import picture, play
+from dpsim.ui.picture import picture, play, run_of
 from dpsim.ui.practice import drill
 from dpsim.ui.text import explained
 
@@ -98,7 +98,8 @@ def _stage(block: Stage, place: str, setting: Setting, asked: str | None) -> Non
     found = measured(key, query)
     data, text, ids = found.picture if found else picture(query)
     live_bar(key, query)
-    play(data | {"first": _first(place, ids, block.beat, asked)}, key=key)
+    shown = found.trace if found else run_of(query)[0]
+    play(data | {"first": _first(place, ids, block.beat, asked)}, key, shown)
     if found:
         from dpsim.ui.live_results import live_results  # only who has run waits for Plotly
 

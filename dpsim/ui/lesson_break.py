@@ -33,8 +33,7 @@ def break_it(block: Break, place: str) -> None:
         st.markdown(literal(fault.says))
         first = {"first": rests_on(key, ids) or ids[0], "keep": True}
         play(data | first | {"ghost": ghost_of(healthy[0])}, key=key)
-        st.warning(
-            "\n\n".join(map(literal, consequence(scenario, block.scenario))), icon=":material/heart_broken:"
-        )
+        said = " ".join(consequence(scenario, block.scenario))
+        st.warning(literal(said), icon=":material/heart_broken:")
     with st.expander(f"The same step as text: {len(ids)} beats"):
         st.markdown(text)

@@ -1,5 +1,5 @@
 """Charts of a lesson: the weight of one token on each rank, loss or error over steps, and those of
-`lesson_charts_data`."""
+`lesson_charts_time` and `lesson_charts_data`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dpsim.figures import figure
 from dpsim.reduction import NAMES
 from dpsim.run_figures import run
 from dpsim.ui.inks import DASHES, INKS, marker
-from dpsim.ui.lesson_charts_data import DRAWN
+from dpsim.ui.lesson_charts_data import OF_FIGURES
+from dpsim.ui.lesson_charts_time import OF_TIME
 from dpsim.wording import listed, number
 
 AXES = {"error": "relative L2 error of the gradient", "loss": "loss before the update"}
@@ -25,7 +26,7 @@ def way_name(way: str) -> str:
 def drawn(chart: Chart) -> tuple[go.Figure, str]:
     """The chart, and the same in words for whoever does not see it."""
     own = {"weight": _weights, "error": _over_steps, "loss": _over_steps}
-    drawing, said = (own | DRAWN)[chart.show](chart)
+    drawing, said = (own | OF_TIME | OF_FIGURES)[chart.show](chart)
     drawing.update_layout(
         height=drawing.layout.height or 340,
         margin={"l": 10, "r": 10, "t": drawing.layout.margin.t or 10, "b": 10},

@@ -85,7 +85,7 @@ def _axis(says: str, unit: str) -> str:
     return f"{says}, {unit}" if unit else says
 
 
-DRAWN: dict[str, Callable[[Chart], tuple[go.Figure, str]]] = {
+OF_FIGURES: dict[str, Callable[[Chart], tuple[go.Figure, str]]] = {
     "speedup": _speedup,
     "memory": _memory,
     "published": _published,

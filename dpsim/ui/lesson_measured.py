@@ -17,7 +17,8 @@ from dpsim.ui.text import table
 FACTS = (
     ("rounds", "cost_rounds"),
     ("bytes of the busiest rank", "busiest_bytes"),
-    ("time of this gradient", "cost_time"),
+    ("its time by formula", "cost_time"),
+    ("on the clock", "clock_time"),
     ("time of four bytes", "tiny_time"),
 )
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import streamlit as st
 
-from dpsim.beats import beats, count_beats
+from dpsim.beats import Beat, beats, count_beats
 from dpsim.checks import InputError
 from dpsim.comparison import Comparison
 from dpsim.forms import from_query
@@ -14,6 +14,8 @@ from dpsim.replicas import beside
 from dpsim.scenario import Scenario, check_app_bounds
 from dpsim.simulate import count_events, simulate
 from dpsim.trace import Trace
+from dpsim.ui.ask_me import ask_me, went_on
+from dpsim.ui.frame import rests_on
 from dpsim.ui.stage import stage
 from dpsim.ui.stage.payload import WITH_NUMBERS, Data, stage_data
 from dpsim.ui.text import beats_markdown
@@ -66,7 +68,17 @@ def pictured(trace: Trace, ways: Comparison) -> Picture:
     return data, beats_markdown(told), tuple(b.id for b in told)
 
 
+@lru_cache(maxsize=8)
+def beats_of(trace: Trace) -> tuple[Beat, ...]:
+    """The beats of a trace: only whoever is asked a question needs them again."""
+    return beats(trace)
+
+
 @st.fragment
-def play(data: Data, key: str) -> None:
-    """The stage in a fragment of its own, so that stopping at a beat reruns nothing else."""
-    stage(data, key=key)
+def play(data: Data, key: str, trace: Trace | None = None) -> None:
+    """The stage in a fragment of its own, so that stopping at a beat reruns nothing else; below it, with the
+    trace that it shows, the question about what comes next."""
+    stage(data | went_on(key), key=key)
+    if trace is not None:
+        ids = tuple(beat["id"] for beat in data["beats"])
+        ask_me(key, ids, rests_on(key, ids) or data["first"], lambda: beats_of(trace), trace)

@@ -15,7 +15,7 @@ from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting, rests_on
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
-from dpsim.ui.picture import check_shown, picture, play
+from dpsim.ui.picture import check_shown, picture, play, run_of
 
 LEAST = {"name": "x", "batch.sequences": "1"}  # a scenario needs a name and a batch
 OPENING = "first-screen"
@@ -58,7 +58,7 @@ def step_page() -> None:
     for message in errors:
         st.error(literal(message), icon=":material/error:")
     live_bar(STAGE, query)
-    play(data | {"first": opening}, STAGE)
+    play(data | {"first": opening}, STAGE, found.trace if found else run_of(query)[0])
     if found:
         from dpsim.ui.live_results import live_results  # only who has run waits for Plotly
 

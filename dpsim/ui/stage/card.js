@@ -166,6 +166,7 @@ function makeCard(data, rank, r) {
   function show(step, own, time, scattered, phase) {
     let [word, way] = scattered || time > step.start ? statusAt(step, own, time) : ["", 0];
     if (word === "all-reduce" && way >= 1 && (phase === "barrier" || phase === "optimizer")) word = "barrier";
+    if (phase === "hang") [word, way] = ["wait", 1];
     progress.firstChild.style.transform = `scaleX(${word ? way.toFixed(3) : 0})`;
     const done = time >= (step.done?.[own] ?? step.end);
     const known = time >= step.countedAt ? step.total : "";

@@ -17,14 +17,13 @@ from dpsim.beats import Beat, phase_names
 from dpsim.comparison import Comparison
 from dpsim.contrast import contrast
 from dpsim.metrics import StepMetrics, step_metrics
-from dpsim.mishaps import waits_for_ever
 from dpsim.origins import Origins, inside_text
 from dpsim.replay import AllReduce, Arrival, all_reduces
 from dpsim.scenario import MASKED, Scenario
 from dpsim.timeline import COUNT
 from dpsim.trace import ALL_REDUCE, BACKWARD, BARRIER, KINDS, OPTIMIZER, RECEIVE, SCATTER, SEND, Trace
 from dpsim.ui.stage.packing import Packer, terms_of
-from dpsim.wording import MINUS, duration, lasting, number, plural, short, tiny
+from dpsim.wording import MINUS, at_start, duration, lasting, number, plural, ranks, short, tiny
 
 WITH_NUMBERS = 16  # up to this many ranks are drawn as cards with numbers, more as a matrix
 MOST_ENTRIES = 4  # entries of a chunk that a cell shows with up to four ranks; with more it shows one
@@ -227,7 +226,8 @@ def _parameters(values: list[float], scenario: Scenario) -> list[str]:
 def _late(trace: Trace, measured: StepMetrics) -> str:
     """Who does not wait, or waits for ever, in a sentence; empty where nobody waits."""
     if trace.hangs:
-        return waits_for_ever(trace.hangs)
+        here, there = ranks(trace.hangs.inside), ranks(trace.hangs.absent)
+        return f"{at_start(here)} and {there} wait for each other, for ever."
     if measured.wait_s is None or not trace.scenario.exchange.awaited:
         return ""
     last = np.flatnonzero(measured.wait_s == 0).tolist()

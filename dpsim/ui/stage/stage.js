@@ -12,6 +12,7 @@ function createStage(root, report) {
   let [said, width, walking, askedAt] = [-1, "", false, -1]; // askedAt: the beat at which a number was asked about
   const [stops, tips, presenter] = [makeStops(stage), makeTips(stage), makePresenter(root)];
   let painted = ""; // the theme's colours as drawn
+  let [placed, obeyed] = [false, undefined]; // whether data have come, and the last request to go on
   const origins = makeOrigins(root, (beat) => {
     askedAt = beat;
     seek(beat);
@@ -194,6 +195,16 @@ function createStage(root, report) {
     recolour();
     width = "";
     resize();
+    goOn(next.goto);
+  }
+
+  // The page asks to go to a beat, once: a stage that is drawn anew has nothing to catch up on.
+  function goOn(asked) {
+    const to = placed && asked && asked.nonce !== obeyed ? (model.index.get(asked.beat) ?? -1) : -1;
+    [placed, obeyed] = [true, asked?.nonce];
+    if (to < 0) return;
+    if (goal === null && to === position + 1) step(1);
+    else seek(to);
   }
 
   // Other data: at rest, on the beat that was shown before if the place is to be kept.
