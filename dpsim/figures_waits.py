@@ -21,13 +21,6 @@ def _gradient_bytes(run: Run) -> float:
     return run.scenario.bytes_per_element * run.scenario.model.size
 
 
-def _ring(run: Run) -> float:
-    """The time of a ring for the whole gradient, in closed form."""
-    network = run.scenario.network
-    ranks, amount = run.scenario.world_size, _gradient_bytes(run)
-    return cost("ring", ranks, amount, network.latency_s, network.bandwidth_bytes_per_s).time_s
-
-
 def _clocked(run: Run, algorithm: str) -> float:
     """The all-reduce of the whole gradient on the clock, with queues at ports, after an even start."""
     schedule = build(algorithm, run.scenario.world_size, run.scenario.model.size)
@@ -78,15 +71,8 @@ WAITS: dict[str, Family] = {
         ),
         duration,
     ),
-    "half_time": Family("how long one half of a ring takes", (), lambda run: _ring(run) / 2, duration),
     "clock_time": Family(
         "an algorithm's time on the clock, which knows queues at ports", ("algorithm",), _clocked, duration
-    ),
-    "half_sent": Family(
-        "(R-1)/R of the gradient: what a rank of a ring sends in one half",
-        (),
-        lambda run: _gradient_bytes(run) * (run.scenario.world_size - 1) / run.scenario.world_size,
-        size,
     ),
     "all_sent": Family(
         "2(R-1) gradients: what all ranks of a ring send together",
