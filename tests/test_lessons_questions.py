@@ -155,7 +155,7 @@ def test_figures_are_written_as_code_formulas_and_markdown_need_it() -> None:
     said = {"a": "106 %", "b": "[1, −2]", "c": "15.8 ms"}
     text = "It is {{a}}, `{{ a }}`, ${{a}}$ and $${{c}}$$, {{b}}."
     assert filled(text, said.__getitem__, lambda t: f"<{t}>") == (
-        "It is <106 %>, `106 %`, $106 \\%$ and $$15.8 \\text{ms}$$, <[1, −2]>."
+        "It is <106 %>, `106 %`, $106\\,\\%$ and $$15.8\\,\\text{ms}$$, <[1, −2]>."
     )
 
 

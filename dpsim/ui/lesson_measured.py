@@ -39,7 +39,8 @@ def collectives(block: Collectives) -> None:
 def recorded(block: Recording, place: str, setting: Setting) -> None:
     """A recorded run: where and when it was measured, its stage, and the prediction beside it."""
     trace = recording(block.name)
-    said = "; ".join(trace.machine[key] for key in ("hardware", "versions", "date"))
+    machine = trace.machine
+    said = "; ".join((machine["hardware"], machine["versions"], machine["date"][:10]))
     st.info(f"Recorded, not run here: {literal(said)}.", icon=":material/history:")
     if "stage" in block.show:
         data, text, ids = picture_of(trace)
