@@ -155,6 +155,10 @@ def _key(kind: str, key: str, scenario: Scenario) -> int | str | Published:
         if key not in map(str, range(1, APP_RANKS + 1)):
             raise InputError("figure", f"must have a whole number from 1 to {APP_RANKS}", key)
         return int(key)
+    if kind == "epoch":
+        if key not in map(str, range(APP_RANKS)):
+            raise InputError("figure", f"must have an epoch from 0 to {APP_RANKS - 1}", key)
+        return int(key)
     if kind == "micro":
         known = [str(k) for k in range(min(scenario.micro_batches))]
         if key not in known:

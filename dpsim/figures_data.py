@@ -15,7 +15,7 @@ from dpsim.network import cost
 from dpsim.published import Published
 from dpsim.run_figures import Family, Run, gigabytes, percent
 from dpsim.scaling import speedup, speedup_same_batch
-from dpsim.wording import size
+from dpsim.wording import duration, size
 
 STAGES = ("ddp", "stage1", "stage2", "stage3")  # plain data parallelism, and ZeRO's three stages
 
@@ -91,7 +91,7 @@ def _traffic(run: Run) -> float | None:
         scenario.collective, scenario.world_size, whole, network.latency_s, network.bandwidth_bytes_per_s
     )
     total, sent = float(once.bytes_sent.sum()), run.metrics.bytes_sent
-    return float(sent.sum()) / total if sent is not None and total else None
+    return float(sent.sum()) / total if total and sent is not None else None
 
 
 SAMPLER = {
@@ -127,7 +127,7 @@ SAMPLER = {
         "the mean of the numbers of what was dealt", (), lambda run: np.mean(_all_dealt(run))
     ),
     "order": Family(
-        "the shuffled order of an epoch, where the sampler knows the epoch's number", ("count",), _order
+        "the shuffled order of an epoch, where the sampler knows the epoch's number", ("epoch",), _order
     ),
     "repeats_of": Family(
         "what a sampler repeats: samples, ranks", ("published",) * 2, lambda run, d, r: -d.value % r.value
@@ -215,6 +215,12 @@ SCALING = {
         ("count",),
         lambda run, r: _of_ranks(speedup_same_batch(run.scenario, r), r),
         percent,
+    ),
+    "one_device_time": Family(
+        "the step time of one device with the whole batch",
+        (),
+        lambda run: run.metrics.one_device_step_time_s,
+        duration,
     ),
     "efficiency_of": Family(
         "a published scaling efficiency: throughput of all, of one, how many",

@@ -93,6 +93,11 @@ def test_a_list_has_no_value_and_its_entries_have_one() -> None:
 
 
 KEYS = {
+    "published": "resnet_gpus",
+    "stage": "stage1",
+    "count": "2",
+    "epoch": "0",
+    "micro": "0",
     "recording": "two-processes",
     "part": "step",
     "algorithm": "tree",

@@ -1,5 +1,5 @@
 """Charts of a lesson: the weight of one token on each rank, loss or error over steps, and those of
-`lesson_charts_time`."""
+`lesson_charts_time` and `lesson_charts_data`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dpsim.wording import listed
 
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 TICKS = (1, 8, 16, 32, 64)  # those below would stand on each other
-SPEEDUPS = (("speedup", "each rank keeps its share"), ("speedup_same_batch", "the same batch, divided"))
+SPEEDUPS = ((0, "speedup", "each rank keeps its share"), (2, "speedup_same_batch", "the same batch, divided"))
 KINDS = ("plain", "ZeRO stage 1", "ZeRO stage 2", "ZeRO stage 3")
 PARTS = (
     ("weights", 2, 3),
@@ -26,7 +26,7 @@ PARTS = (
 
 def _speedup(chart: Chart) -> tuple[go.Figure, str]:
     lines, said = [], []
-    for i, (family, name) in enumerate(SPEEDUPS):
+    for i, family, name in SPEEDUPS:
         found = [figure(chart.scenario, f"{family}.{ranks}") for ranks in RANKS]
         if found[0].value is None:  # a batch that is laid down rank by rank cannot be divided anew
             continue
@@ -70,7 +70,12 @@ def _published(chart: Chart) -> tuple[go.Figure, str]:
     x, y = (published()[name] for name in chart.names)
     line = {"color": INKS[0], "width": 3}
     drawing = go.Figure(go.Scatter(x=x.values, y=y.values, line=line, mode="lines+markers"))
-    drawing.update_xaxes(title_text=_axis(x.says, x.unit), type="log", tickvals=x.values)
+    drawing.update_xaxes(
+        title_text=_axis(x.says, x.unit),
+        type="log",
+        tickvals=x.values,
+        ticktext=[x.written(value) for value in x.values],
+    )
     drawing.update_yaxes(title_text=_axis(y.says, y.unit))
     pairs = [f"{y.written(b)} at {x.written(a)}" for a, b in zip(x.values, y.values, strict=True)]
     return drawing, f"Line chart of {y.says} against {x.says}: {listed(pairs)}. Source: {y.source}."
