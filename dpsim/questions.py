@@ -42,7 +42,8 @@ class Asked:
     choose-several  two to eight, any of them right           their indices in order: "0,2", or "" for none
     number          none; `answer` in `unit`, `wrong`         what was typed
     order           the steps in their right order            their indices in the chosen order: "1,0,2"
-    cell            cells with words of their own: "2.1"      a cell, rank and chunk: "2.1"
+    cell            cells with words of their own: "2.1";     a cell, rank and chunk: "2.1"
+                    `answer` is the world size
     ring            none; `answer` is the world size          transfers, as `dpsim.puzzle` writes them
 
     `feedback` is said about what is right, `other` about a wrong answer that has no words of its own.
