@@ -116,8 +116,9 @@ def _wrong_links(text: str, found: Mapping[str, Lesson | InputError]) -> Iterato
             if key in asked and asked[key] not in names:
                 yield f"must link to a {key} that exists, got {link!r}"
         lesson = found.get(asked.get("lesson", ""))
-        screens = [screen.slug for screen in lesson.screens] if isinstance(lesson, Lesson) else []
-        if "screen" in asked and asked["screen"] not in screens:
+        if not isinstance(lesson, Lesson) or "screen" not in asked:
+            continue
+        if asked["screen"] not in [screen.slug for screen in lesson.screens]:
             yield f"must link to a screen that exists, got {link!r}"
 
 

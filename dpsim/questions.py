@@ -43,7 +43,7 @@ class Asked:
     number          none; `answer` in `unit`, `wrong`         what was typed
     order           the steps in their right order            their indices in the chosen order: "1,0,2"
     cell            cells with words of their own: "2.1";     a cell, rank and chunk: "2.1"
-                    `answer` is the world size
+                    `answer` is the world size, and the number of chunks
     ring            none; `answer` is the world size          transfers, as `dpsim.puzzle` writes them
 
     `feedback` is said about what is right, `other` about a wrong answer that has no words of its own.

@@ -271,6 +271,7 @@ def test_a_cell_of_the_ring_is_the_one_that_a_ring_of_sets_comes_to() -> None:
         assert [option.text for option in asked.right_options] == [right]
         assert 2 <= len(asked.options) <= 4
         assert 3 <= ranks <= 8
+        assert asked.answer == ranks, "so many cards with so many cells are drawn"
         for cell in (f"{r}.{c}" for r in range(ranks) for c in range(ranks)):
             verdict = grade(asked, cell)
             own = [option for option in asked.options if option.text == cell]

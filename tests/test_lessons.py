@@ -13,7 +13,7 @@ from dpsim.scenario import Scenario
 
 HEADER = """+++
 title = "Small"
-order = 2.5
+order = 3
 minutes = 1
 summary = "With {{R}} ranks."
 covers = ["S1"]

@@ -12,9 +12,8 @@ import pytest
 from test_lessons import WHOLE, refused
 
 from dpsim.directives import Chart, Recording
-from dpsim.exercises import variant
 from dpsim.figures import figure
-from dpsim.forms import from_query, preset
+from dpsim.forms import preset
 from dpsim.lessons import Lesson, lessons, read_lesson
 from dpsim.recordings import FOLDER, calibrated, prediction, recording, recordings
 from dpsim.scenario import COLLECTIVES, Scenario
@@ -190,11 +189,3 @@ def test_a_recording_may_show_its_prediction_beside_a_stage_but_no_second_stage(
 )
 def test_a_mistake_in_a_block_of_time_is_named(block: str, said: str) -> None:
     assert said in refused(WHOLE + block)
-
-
-def test_a_question_about_a_cell_says_how_many_ranks_are_drawn() -> None:
-    asked = variant("x-cell-ring", "1")
-    link = asked.link.split("beat=")[0].strip("&")
-    assert from_query(dict(part.split("=", 1) for part in link.split("&"))).world_size == asked.answer or (
-        f"{int(asked.answer)} ranks" in asked.question
-    )

@@ -41,7 +41,7 @@ def _cell(draw: Random) -> Drawn:
             "cell",
             question,
             tuple(options.values()),
-            float(ranks),
+            answer=ranks,
             other=f"Look among rank {rank}'s own cells. Chunks move to the right neighbour, one place a "
             "round, and a rank starts the reduce-scatter with the chunk of its own number.",
             solution="\n\n".join(solution),
