@@ -34,10 +34,10 @@ def train(rank: int) -> nn.Module:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(STEPS):
         inputs, labels = batch(step)
-        mine = slice(rank, None, RANKS)  # every second example: no two ranks see the same
+        mine = slice(rank, None, RANKS)  # no two ranks see the same example
         loss = nn.functional.cross_entropy(model(inputs[mine]), labels[mine])
         optimizer.zero_grad()
-        loss.backward()  # a full bucket leaves while the layers before it are still computed
+        loss.backward()  # full buckets leave while earlier layers are computed
         optimizer.step()  # by now all buckets are back, averaged
     return model.module
 
