@@ -35,7 +35,7 @@ def _readable(report: Report, indent: str = "") -> str:
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             rows = [list(value[0]), *(entry.values() for entry in value)]
             lines += [f"{indent}{key}:", *(f"{indent}  " + "  ".join(map(_rounded, row)) for row in rows)]
-        elif value or not (key == "undefined" or isinstance(value, dict)):
+        elif value or not (key in ("undefined", "hangs") or isinstance(value, dict)):
             lines.append(f"{indent}{key}: {_rounded(value)}")
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from dpsim.beats import beats
 from dpsim.checks import InputError
 from dpsim.comparison import compare
 from dpsim.coverage import wrong_coverage
-from dpsim.directives import Break, Exercise, Practice, Predict, Stage
+from dpsim.directives import Exercise, Practice, Predict
 from dpsim.exercises import items, variant
 from dpsim.forms import from_query, preset, preset_names
 from dpsim.glossary import terms_in
@@ -116,8 +116,9 @@ def _wrong_links(text: str, found: Mapping[str, Lesson | InputError]) -> Iterato
             if key in asked and asked[key] not in names:
                 yield f"must link to a {key} that exists, got {link!r}"
         lesson = found.get(asked.get("lesson", ""))
-        screens = [screen.slug for screen in lesson.screens] if isinstance(lesson, Lesson) else []
-        if "screen" in asked and asked["screen"] not in screens:
+        if not isinstance(lesson, Lesson) or "screen" not in asked:
+            continue
+        if asked["screen"] not in [screen.slug for screen in lesson.screens]:
             yield f"must link to a screen that exists, got {link!r}"
 
 
@@ -149,7 +150,7 @@ def minutes_needed(lesson: Lesson) -> float:
     asked = [question.asked for screen in lesson.screens for question in screen.questions]
     read = [block.text for block in shown if isinstance(block, Prose)]
     read += [text for one in asked for text in (one.question, *(o.text for o in one.options))]
-    stages = sum(isinstance(block, (Stage, Break)) for block in shown)
+    stages = sum(screen.stages for screen in lesson.screens)
     return (
         sum(map(words, read)) / WORDS_PER_MINUTE
         + MINUTES_PER_STAGE * stages

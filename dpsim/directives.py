@@ -31,6 +31,7 @@ MOST_BEATS = 200  # of a stage inside a lesson
 MAX_EXAMPLE_BYTES = 100_000
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 WAYS = ("token_weighted", "mean_of_rank_means", "one_device")
+SHOWN = ("stage", "predicted")  # of a recording
 PUBLISHED = ("memory", "published")  # charts of two published figures
 TIMED = ("time", "step", "buckets")  # charts of time, which know no ways of reducing
 CHARTS = ("weight", "error", "loss", *TIMED, "speedup", *PUBLISHED)
@@ -118,9 +119,11 @@ class Break:
 
 @dataclass(frozen=True)
 class Recording:
-    """A run that was measured somewhere else: its stage, and predicted beside measured."""
+    """A run that was measured somewhere else: its stage, what was predicted beside it, or both."""
 
+    scenario: Scenario
     name: str
+    show: tuple[str, ...]
     beat: str
     caption: str
 
@@ -353,8 +356,9 @@ def _collectives(keys: Keys) -> Collectives:
 
 def _recording(keys: Keys) -> Recording:
     name = keys.one_of("name", recordings())
-    ids = tuple(beat.id for beat in beats(recording(name)))
-    return Recording(name, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
+    trace, show = recording(name), keys.several_of("show", SHOWN, SHOWN)
+    ids = tuple(beat.id for beat in beats(trace))
+    return Recording(trace.scenario, name, show, keys.one_of("beat", ids, ids[0]), keys.text("caption", ""))
 
 
 def _break(keys: Keys) -> Break:

@@ -16,6 +16,7 @@ from dpsim.batch import global_batch
 from dpsim.checks import InputError, choice, key_shown
 from dpsim.figures_data import DATA, STAGES
 from dpsim.figures_time import TIMES
+from dpsim.figures_waits import WAITS
 from dpsim.published import Published, published
 from dpsim.recordings import PARTS, RECORDED, recordings
 from dpsim.run_figures import Family, Run, gigabytes, percent, run
@@ -126,6 +127,7 @@ FAMILIES: dict[str, Family] = (
         ),
     }
     | TIMES
+    | WAITS
     | RECORDED
     | DATA
 )

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dpsim.collectives import build
 from dpsim.metrics import step_metrics
 from dpsim.network import Cost, cost
 from dpsim.run_figures import Family, Run, percent
 from dpsim.simulate import simulate
-from dpsim.timeline import BUCKET_CAP_BYTES, FIRST_BUCKET_BYTES, buckets, clock
+from dpsim.timeline import buckets
 from dpsim.trace import BACKWARD, FORWARD
 from dpsim.wording import duration, number, size
 
@@ -80,42 +79,6 @@ def _hidden(run: Run) -> float | None:
     return _less(run.last.communication_s, run.last.exposed_communication_s)
 
 
-def _held_up(run: Run, rank: int) -> float | None:
-    """From the end of a rank's own backward to the barrier; None in a run that hangs."""
-    wait, exposed = run.metrics.wait_s, run.metrics.exposed_communication_s
-    return None if wait is None or exposed is None else float(wait[rank]) + exposed
-
-
-def _clocked(run: Run, algorithm: str) -> float:
-    """The all-reduce of the whole gradient on the clock, with queues at ports, after an even start."""
-    network, elements = run.scenario.network, run.scenario.model.size
-    plan = build(algorithm, run.scenario.world_size, elements)
-    if not len(plan.round):
-        return 0.0
-    ready = np.zeros(run.scenario.world_size)
-    return float(clock(plan, network, run.scenario.bytes_per_element, ready)[1].max())
-
-
-def _last_bucket(run: Run) -> float:
-    """How long the all-reduce of the last step's last bucket takes: no backward is left to hide it."""
-    network, last = run.scenario.network, buckets(run.scenario, run.scenario.steps - 1)[-1]
-    amount = (last.stop - last.start) * run.scenario.bytes_per_element
-    ranks, collective = run.scenario.world_size, run.scenario.collective
-    return cost(collective, ranks, amount, network.latency_s, network.bandwidth_bytes_per_s).time_s
-
-
-def _last_backward(run: Run) -> float:
-    """How long the slowest rank computes backward in the last step."""
-    events = run.trace.events
-    rows = events.where(step=run.trace.steps - 1, kind=BACKWARD)
-    spent = np.zeros(run.scenario.world_size)
-    np.add.at(spent, events.rank[rows], events.end_s[rows] - events.start_s[rows])
-    return float(spent.max())
-
-
-SLOW_CHANCE = 0.01  # how likely one rank is to be slow in a step, where a lesson asks for all of them
-
-
 TIMES: dict[str, Family] = {
     "gradient_bytes": Family("the size of the gradient", (), _gradient_bytes, size),
     "chunk_bytes": Family(
@@ -134,17 +97,6 @@ TIMES: dict[str, Family] = {
         lambda run: _cost(run, "ring").time_s / max(1, _cost(run, "ring").rounds),
         duration,
     ),
-    "chunk_time": Family(
-        "how long a chunk takes without the latency",
-        (),
-        lambda run: (
-            _gradient_bytes(run) / run.scenario.world_size / run.scenario.network.bandwidth_bytes_per_s
-        ),
-        duration,
-    ),
-    "half_time": Family(
-        "how long one half of a ring takes", (), lambda run: _cost(run, "ring").time_s / 2, duration
-    ),
     "half_rounds": Family(
         "R - 1, the rounds of one half of a ring", (), lambda run: run.scenario.world_size - 1
     ),
@@ -158,21 +110,6 @@ TIMES: dict[str, Family] = {
         "its time in closed form", ("algorithm",), lambda run, a: _cost(run, a).time_s, duration
     ),
     "tiny_time": Family("the same for four bytes", ("algorithm",), _tiny, duration),
-    "clock_time": Family(
-        "its time on the clock, which knows queues at ports", ("algorithm",), _clocked, duration
-    ),
-    "half_sent": Family(
-        "(R-1)/R of the gradient: what a rank of a ring sends in one half",
-        (),
-        lambda run: _gradient_bytes(run) * (run.scenario.world_size - 1) / run.scenario.world_size,
-        size,
-    ),
-    "all_sent": Family(
-        "2(R-1) gradients: what all ranks of a ring send together",
-        (),
-        lambda run: 2 * (run.scenario.world_size - 1) * _gradient_bytes(run),
-        size,
-    ),
     "busiest_bytes": Family(
         "what the rank sends that sends most",
         ("algorithm",),
@@ -204,39 +141,6 @@ TIMES: dict[str, Family] = {
     "longest_wait": Family(
         "the longest wait of a rank", (), lambda run: _of(run.metrics.wait_s, np.max), duration
     ),
-    "shared_delay": Family(
-        "the longest wait divided by R: wrong as what a straggler costs",
-        (),
-        lambda run: _of(run.metrics.wait_s, lambda wait: wait.max() / len(wait)),
-        duration,
-    ),
-    "in_all_reduce": Family(
-        "how long a rank is held up from the end of its backward to the barrier",
-        ("rank",),
-        lambda run, r: _held_up(run, r),
-        duration,
-    ),
-    "other_time": Family(
-        "what of a step is neither computing nor waiting nor exposed: scatter, count, optimizer",
-        (),
-        lambda run: (run.metrics.scatter_s + run.metrics.count_s).max() + run.metrics.optimizer_s,
-        duration,
-    ),
-    "slow_chance": Family(
-        "how likely a rank is to be slow, an assumption",
-        (),
-        lambda run: 100 * SLOW_CHANCE,
-        percent,
-    ),
-    "some_slow": Family(
-        "how likely at least one of R ranks is to be slow, 1 - (1 - p)^R",
-        (),
-        lambda run: 100 * (1 - (1 - SLOW_CHANCE) ** run.scenario.world_size),
-        percent,
-    ),
-    "slow_chances_added": Family(
-        "R p: wrong for the same", (), lambda run: 100 * SLOW_CHANCE * run.scenario.world_size, percent
-    ),
     "idle": Family(
         "the part of all ranks' time that is spent waiting",
         (),
@@ -263,19 +167,6 @@ TIMES: dict[str, Family] = {
     "last_hidden": Family("what of it is hidden behind backward", (), _hidden, duration),
     "last_hidden_share": Family(
         "the same as a part of it", (), lambda run: _share(_hidden(run), run.last.communication_s), percent
-    ),
-    "last_backward": Family(
-        "how long the slowest rank computes backward in the last step", (), _last_backward, duration
-    ),
-    "last_bucket_time": Family("how long the last bucket's all-reduce takes", (), _last_bucket, duration),
-    "torch_cap": Family(
-        "torch's own cap of a bucket", (), lambda run: BUCKET_CAP_BYTES / 2**20, lambda v: f"{number(v)} MiB"
-    ),
-    "torch_first_cap": Family(
-        "torch's own cap of the first bucket",
-        (),
-        lambda run: FIRST_BUCKET_BYTES / 2**20,
-        lambda v: f"{number(v)} MiB",
     ),
     "plain_step_time": Family("the last step's time without overlap", (), _plain, duration),
     "saved": Family(

@@ -23,6 +23,7 @@ from dpsim.directives import (
     Keys,
     Practice,
     Predict,
+    Recording,
     Stage,
     check_text,
     directive,
@@ -73,6 +74,14 @@ class Screen:
     def practices(self) -> tuple[Practice, ...]:
         """The bank's exercises on the screen, in order."""
         return tuple(block for block in self.blocks if isinstance(block, Practice))
+
+    @property
+    def stages(self) -> int:
+        """How many of its blocks draw a stage."""
+        return sum(
+            isinstance(block, (Stage, Break)) or (isinstance(block, Recording) and "stage" in block.show)
+            for block in self.blocks
+        )
 
     @property
     def asked(self) -> tuple[Question | Practice, ...]:
@@ -257,7 +266,7 @@ def _check_names(file: str, screens: tuple[Screen, ...], lesson: Lesson) -> None
             if names.count(name) > 1:
                 raise InputError(f"{file}: {what} {name}", "must have a name of its own", name)
     for screen in screens:
-        if sum(isinstance(block, (Stage, Break)) for block in screen.blocks) > 1:
+        if screen.stages > 1:
             raise InputError(f"{file}: screen {screen.slug}", "must have one stage at most", screen.title)
         for asked in screen.asked:
             if asked.objective not in lesson.objectives:

@@ -94,5 +94,6 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _tex(figure: str) -> str:
-    """A figure in a formula: words and units stand upright, and % is no comment."""
-    return re.sub(r"[A-Za-zµ]+", lambda word: rf"\text{{{word.group()}}}", figure).replace("%", r"\%")
+    """A figure in a formula: words and units stand upright, apart from their number, and % is no comment."""
+    apart = re.sub(r"(?<=[0-9]) (?=[A-Za-zµ%])", r"\\,", figure)
+    return re.sub(r"[A-Za-zµ]+", lambda word: rf"\text{{{word.group()}}}", apart).replace("%", r"\%")

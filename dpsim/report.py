@@ -10,7 +10,7 @@ from dpsim.fit import Points
 from dpsim.hardware import Hardware, to_dict
 from dpsim.metrics import step_metrics
 from dpsim.replicas import apart, beside, worst_rank
-from dpsim.trace import Trace
+from dpsim.trace import Hang, Trace
 
 Report = dict[str, Any]
 
@@ -26,7 +26,7 @@ def trace_report(trace: Trace) -> Report:
     return {
         "scenario": scenario.name,
         "source": trace.source,
-        "reduction": comparison.chosen,
+        "reduction": scenario.reduction if isinstance(scenario.reduction, str) else "custom",
         "steps": scenario.steps,
         "metrics": {
             name: value.tolist() if hasattr(value, "tolist") else value
@@ -38,12 +38,16 @@ def trace_report(trace: Trace) -> Report:
         "loss": losses(trace)[last],
         "undefined": trace.undefined[last],
         "replicas": {"shown": rank, "largest_difference": apart(trace.parameters[last + 1])},
-        "hangs": None if trace.hangs is None else vars(trace.hangs),
+        "hangs": None if trace.hangs is None else _listed(trace.hangs),
         "comparison": {
             name: _outcome(outcome, last)
             for name, outcome in [*comparison.schemes.items(), ("one_device", comparison.one_device)]
         },
     }
+
+
+def _listed(hang: Hang) -> Report:
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(hang).items()}
 
 
 def _outcome(outcome: Outcome, step: int) -> Report:

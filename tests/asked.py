@@ -25,7 +25,8 @@ def every_answer(asked: Asked) -> list[tuple[str, str, bool]]:
     right = {i for i in places if asked.options[i].right}
     others = [sorted(right ^ {i}) for i in places]
     told = [(_joined(o), asked.options[i].feedback, False) for i, o in enumerate(others) if o]
-    return [*told, (_joined(sorted(right)), asked.feedback, True)]
+    said = asked.feedback or asked.right_options[0].feedback
+    return [*told, (_joined(sorted(right)), said, True)]
 
 
 def one_wrong_and_the_right(asked: Asked) -> list[tuple[str, str, bool]]:

@@ -25,6 +25,7 @@ from dpsim.replicas import beside
 from dpsim.report import trace_report
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
+from dpsim.timeline import COUNT
 from dpsim.trace import BARRIER, OPTIMIZER, RECEIVE, Trace
 from dpsim.trace_files import from_json, to_perfetto
 from dpsim.ui.stage.offline import offline_page
@@ -346,6 +347,40 @@ def test_the_beats_of_a_hang_end_with_who_waits_for_ever_and_what_a_real_run_pri
     metrics = step_metrics(trace, 0)
     assert (metrics.step_time_s, metrics.wait_s, metrics.exposed_communication_s) == (None, None, None)
     assert metrics.scaling_efficiency is None
+
+
+def parameter_origin(name: str, rank: int, element: int) -> tuple[str, str]:
+    """What is said of a parameter after the step on a rank, and how often each rank is in its gradient."""
+    trace = run(name)[1]
+    ways = beside(trace)
+    told = beats(trace, ways)
+    data = stage_data(trace, told, ways, told[0].id)
+    (step,), texts = data["steps"], data["origins"]["texts"]
+    after = (step["own"][rank]["origins"] if "own" in step else step["origins"])["after"]
+    row = data["origins"]["rows"][after[element]]
+    return texts[row[1]], texts[row[3]]
+
+
+def test_a_click_on_a_parameter_says_which_rank_is_missing_or_counted_twice() -> None:
+    says, counts = parameter_origin("dropped-chunk", 0, 3)
+    assert counts == "0110"
+    assert "from a gradient that lacks ranks 0 and 3" in says
+    says, counts = parameter_origin("doubled-chunk", 0, 3)
+    assert counts == "2112"  # rank 1 took in what ranks 0 and 3 had made of chunk 3 twice
+    assert "has ranks 0 and 3 twice" in says
+    for rank in range(R):
+        says, counts = parameter_origin("no-barrier", rank, 0)
+        assert counts == "".join(str(int(r == rank)) for r in range(R))
+        assert "The replicas are no longer equal." in says
+
+
+@pytest.mark.parametrize("edit", ["without 4", "twice 4", "without 18", "not awaited"])
+def test_the_count_of_valid_tokens_is_never_edited(edit: str) -> None:
+    trace = simulate(replace(GIVEN, collective=f"ring, {edit}"))
+    assert trace.counted.tolist() == [[N] * R]
+    (count,) = [part for part in all_reduces(trace, 0) if part.bucket == COUNT]
+    assert len(count.arrivals) == 2 * (R - 1)  # one element is one chunk, which goes round once and back
+    assert all(max(a.counts) == 1 for a in count.arrivals)
 
 
 def test_what_a_reduction_fault_comes_to_is_in_its_beats() -> None:

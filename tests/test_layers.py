@@ -49,6 +49,7 @@ LAYERS = (
         "telling",
         "derivations",
         "figures_time",
+        "figures_waits",
         "figures_data",
         "recordings",
         "report",

@@ -92,8 +92,8 @@ def test_a_comma_that_may_mean_two_things_is_asked_about() -> None:
 
 
 @given(
-    st.fractions(-1000, 1000, max_denominator=1000),
-    st.fractions(Fraction(1, 1000), 10, max_denominator=1000),
+    st.builds(Fraction, st.integers(-1000, 1000), st.integers(1, 40)),
+    st.builds(Fraction, st.integers(1, 400), st.sampled_from((1, 3, 10, 40))),
     st.booleans(),
 )
 def test_the_edge_of_the_tolerance_counts_as_right(
@@ -141,6 +141,8 @@ def test_every_answer_gets_an_explanation_of_its_own(lesson: Lesson, question: Q
 @each_question
 def test_no_wrong_explanation_gives_a_typed_answer_away(lesson: Lesson, question: Question) -> None:
     asked = lesson.setting.asked(question.asked)
+    if len(asked.written) < 2:  # small counts stand everywhere
+        return
     for told in (asked.question, asked.other, *(slip.feedback for slip in asked.wrong)):
         assert not asked.written or literal(asked.written) not in re.split(r"[\s,:;]+", told)
 
@@ -155,7 +157,7 @@ def test_figures_are_written_as_code_formulas_and_markdown_need_it() -> None:
     said = {"a": "106 %", "b": "[1, −2]", "c": "15.8 ms"}
     text = "It is {{a}}, `{{ a }}`, ${{a}}$ and $${{c}}$$, {{b}}."
     assert filled(text, said.__getitem__, lambda t: f"<{t}>") == (
-        "It is <106 %>, `106 %`, $106 \\%$ and $$15.8 \\text{ms}$$, <[1, −2]>."
+        "It is <106 %>, `106 %`, $106\\,\\%$ and $$15.8\\,\\text{ms}$$, <[1, −2]>."
     )
 
 

@@ -154,8 +154,8 @@ def test_the_page_says_what_is_due_what_comes_what_is_mastered(url: str) -> None
     is_fine(app)
     assert [metric.value for metric in app.metric] == ["2", "1", "1"]
     assert section(app, "Due now") == [
-        f"**{title(1)}**  \n1 of 1 answer right",
-        f"**{title(4)}**  \n0 of 1 answer right",
+        f"**{title(1)}**  \n1 of 1 attempt right",
+        f"**{title(4)}**  \n0 of 1 attempt right",
     ]
     assert section(app, "Coming later") == [f"- **{title(2)}** in 12 hours, round 1 of 4"]
     assert section(app, "Mastered") == [f"- {title(3)}"]
@@ -175,7 +175,7 @@ def test_a_lesson_s_questions_are_counted_but_do_not_come_again(url: str) -> Non
 
 def test_misconceptions_are_held_until_a_right_answer(url: str) -> None:
     kept = filled(url, attempt(DRILLS[1], False, 3, "M-odd"))
-    assert section(says(opened(), KEY), "Misconceptions you still hold")[0].startswith("**M-odd**")
+    assert section(says(opened(), KEY), "Misconceptions you still hold")[0].startswith("**“M-odd”**")
     kept.record(learner_id(KEY), attempt(DRILLS[1], True, 2))
     assert section(says(opened(), KEY), "Misconceptions you still hold") == []
 
@@ -276,6 +276,33 @@ def test_an_answer_that_its_question_cannot_take_any_more_counts_as_none(url: st
     assert "You predicted" not in page_text(app)
     is_fine(says(opened("lesson", lesson=NUMBER[0], screen=NUMBER[1]), KEY))
     is_fine(says(opened(), KEY))
+
+
+def test_an_answer_of_no_item_stays_in_the_session() -> None:
+    def script() -> None:
+        from dpsim.questions import Verdict
+        from dpsim.ui.answers import give
+
+        give("here", "1", Verdict(True, ""), "number", "", "")
+
+    app = AppTest.from_function(script).run()
+    assert not app.exception
+    assert me(app) == Learner(answers={"here": "1"}, shown=True)
+
+
+@pytest.mark.parametrize(("given", "taken"), [("0>1.0+;1>2.1+|2>0.1=", True), ("0>9.0+", False)])
+def test_the_transfers_of_a_ring_come_back_if_they_can_be_read(url: str, given: str, taken: bool) -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from dpsim.questions import Asked
+        from dpsim.ui.answers import answer
+
+        st.session_state["found"] = answer(Asked("ring", "How?", answer=3.0), "a/b/c")
+
+    app = AppTest.from_function(script)
+    app.session_state["learner"] = Learner(answers={"a/b/c": given})
+    assert app.run().session_state["found"] == (given if taken else None)
 
 
 def test_a_drill_in_a_lesson_counts_for_the_bank_s_exercise(

@@ -6,7 +6,7 @@ It knows where the stage rests from what the stage tells: where it stops, not wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -18,16 +18,19 @@ from dpsim.trace import Trace
 from dpsim.ui.answers import answers
 from dpsim.ui.asking import form, in_words, refused, right_in_words, verdict
 
+WIDTH = 780  # pixels: lines that can be read
 NOTHING_LEFT = "This is the last beat: nothing comes after it to ask about."
 
 
 @dataclass(frozen=True)
 class Open:
-    """A question that somebody has asked for: of which beats, at which one, and what is asked."""
+    """A question that somebody has asked for: of which beats, at which one, what is asked; `closed` is the
+    beat on which the stage rested when what was asked about had come."""
 
     ids: tuple[str, ...]
     beat: str
     asked: Asked
+    closed: str = ""
 
     @property
     def next(self) -> int:
@@ -46,14 +49,32 @@ def ask_me(
 ) -> None:
     """Draw it for the stage with the key `stage`, whose beats are `ids`, and which rests on `beat`."""
     place = f"ask/{stage}"
+    now = _now(place, ids, beat)
+    with st.container(width=WIDTH):
+        if now is not None and not now.closed:
+            _question(stage, place, now)
+            return
+        if now is not None:
+            _came(place, now)
+        _button(place, ids, beat, told, trace)
+
+
+def _now(place: str, ids: tuple[str, ...], beat: str) -> Open | None:
+    """The question that was asked for, closed once its answer is on the stage; None where there is none,
+    and where another picture or another beat is looked at by now."""
     now: Open | None = st.session_state.get(place)
-    if now is not None and now.ids != ids:  # another picture: what was asked is about another run
-        now = None
-    if now is not None and now.beat == beat:
-        _question(stage, place, now)
-        return
-    if now is not None:
-        _closed(place, now, beat)
+    if now is None or (now.ids == ids and beat == (now.closed or now.beat)):
+        return now
+    if now.ids == ids and not now.closed and ids.index(beat) >= now.next:
+        st.session_state[place] = replace(now, closed=beat)
+    else:
+        _forget(place)
+    return st.session_state.get(place)
+
+
+def _button(
+    place: str, ids: tuple[str, ...], beat: str, told: Callable[[], tuple[Beat, ...]], trace: Trace
+) -> None:
     last = beat == ids[-1]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
@@ -100,12 +121,10 @@ def _step_on(stage: str, beat: str) -> None:
     st.session_state[f"goto/{stage}"] = {"beat": beat, "nonce": before["nonce"] + 1}
 
 
-def _closed(place: str, now: Open, beat: str) -> None:
-    """What came, once the stage rests on it or behind it; a question that was left behind is gone."""
-    if now.ids.index(beat) < now.next:
-        return
+def _came(place: str, now: Open) -> None:
+    """What was asked about has come: what it was, and what had been said."""
     right, given = right_in_words(now.asked), answers().get(place)
-    st.caption(now.asked.question)
+    st.caption(f"The question was: {now.asked.question}")
     if given is None:
         st.info(f"It was **{right}**: you saw it.", icon=":material/visibility:")
     elif judged(now.asked, given).right:

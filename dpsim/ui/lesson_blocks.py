@@ -45,7 +45,7 @@ TEXT_WIDTH = 780  # pixels: lines that can be read; the stage takes all there is
 def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> bool:
     """The blocks in order, up to the first prediction that is still open; whether none is. `asked` is the
     beat that the link names."""
-    for block in screen.blocks:
+    for n, block in enumerate(screen.blocks):
         if isinstance(block, Stage):
             _stage(block, place, setting, asked)
             continue
@@ -65,7 +65,7 @@ def draw(screen: Screen, place: str, setting: Setting, asked: str | None) -> boo
             elif isinstance(block, Practice):
                 drill(block.item, f"{place}/{block.id}")
             else:
-                _shown(block, place, setting)
+                _shown(block, f"{place}/{n}", setting)
     return True
 
 

@@ -29,7 +29,7 @@ def drawn(chart: Chart) -> tuple[go.Figure, str]:
     drawing, said = (own | OF_TIME | OF_FIGURES)[chart.show](chart)
     drawing.update_layout(
         height=drawing.layout.height or 340,
-        margin={"l": 10, "r": 10, "t": drawing.layout.margin.t or 10, "b": 10},
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         font={"size": 15},
     )

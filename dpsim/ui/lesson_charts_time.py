@@ -10,13 +10,14 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpsim.directives import Chart
+from dpsim.figures import figure
 from dpsim.network import cost
 from dpsim.run_figures import run
 from dpsim.scenario import COLLECTIVES, Scenario
 from dpsim.timeline import Bucket, buckets
 from dpsim.ui.inks import DASHES, INKS, marker
 from dpsim.ui.lab_controls import COLLECTIVE_NAMES
-from dpsim.wording import duration, listed, plural, size
+from dpsim.wording import duration, plural, size
 
 WORLD_SIZES = (2, 4, 8, 16, 32, 64)
 TINY_BYTES = 4.0  # one element: a count, a flag, a loss to be printed
@@ -30,8 +31,7 @@ T = TypeVar("T")
 def time_by_ranks(chart: Chart) -> tuple[go.Figure, str]:
     """What an all-reduce of the scenario's gradient, and one of four bytes, takes by each algorithm."""
     network, gradient = chart.scenario.network, chart.scenario.bytes_per_element * chart.scenario.model.size
-    titles = [f"{size(amount)} to add up" for amount in (gradient, TINY_BYTES)]
-    drawing = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.12, subplot_titles=titles)
+    drawing = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
     said = []
     for row, amount in enumerate((gradient, TINY_BYTES), 1):
         for i, name in enumerate(COLLECTIVES):
@@ -47,9 +47,11 @@ def time_by_ranks(chart: Chart) -> tuple[go.Figure, str]:
             )  # fmt: skip
             ends = f"{duration(times[0])} to {duration(times[-1])}"
             said.append(f"{COLLECTIVE_NAMES[name]}, {size(amount)}: {ends}")
+        drawing.update_yaxes(title_text=f"time to add up {size(amount)}", row=row, col=1)
     drawing.update_yaxes(type="log", tickvals=TICKS, ticktext=list(map(duration, TICKS)))
+    drawing.update_xaxes(type="category")
     drawing.update_xaxes(title_text="ranks", row=2, col=1)
-    drawing.update_layout(height=560, margin={"t": 60})
+    drawing.update_layout(height=560)
     about = f"Line charts of the time of an all-reduce on {WORLD_SIZES[0]} to {WORLD_SIZES[-1]} ranks."
     return drawing, f"{about} {'; '.join(said)}."
 
@@ -80,7 +82,7 @@ def step_by_rank(chart: Chart) -> tuple[go.Figure, str]:
         for ink, (part, seconds) in zip(order, parts.items(), strict=True)
     ]  # fmt: skip
     drawing = go.Figure(bars)
-    drawing.update_layout(barmode="stack", bargap=0.3, height=190 + 30 * size_of)
+    drawing.update_layout(barmode="stack", bargap=0.3, height=190 + 30 * size_of, legend_traceorder="normal")
     drawing.update_yaxes(autorange="reversed")
     drawing.update_xaxes(title_text="ms")
     each = [
@@ -108,27 +110,24 @@ def cut(scenario: Scenario) -> list[Scenario]:
 
 def bucket_sizes(chart: Chart) -> tuple[go.Figure, str]:
     """How long the gradient travels in one bucket and in several, and how much of that backward hides."""
-    names, hidden, exposed, steps, said = [], [], [], [], []
+    names, hidden, exposed, said = [], [], [], []
     for scenario in cut(chart.scenario):
-        metrics, count = run(scenario).last, len(buckets(scenario, scenario.steps - 1))
-        steps.append(known(metrics.step_time_s))
-        names.append(f"{plural(count, 'bucket')}<br>step {duration(steps[-1])}")
-        exposed.append(known(metrics.exposed_communication_s))
-        hidden.append(metrics.communication_s - exposed[-1])
-        told = f"{duration(hidden[-1])} hidden, {duration(exposed[-1])} exposed"
-        said.append(f"{plural(count, 'bucket')}: {told}, step {duration(steps[-1])}")
-    bars = [
-        go.Bar(
-            x=names, y=[1e3 * s for s in seconds], name=name, marker=marker(ink),
-            text=[duration(s) if s > 0 else "" for s in seconds],
-            textposition="inside", insidetextfont={"color": "#ffffff"}, hovertemplate=name + ": %{y:.3g} ms",
+        facts = {name: figure(scenario, f"last_{name}") for name in ("hidden", "exposed", "step_time")}
+        hidden.append(1e3 * facts["hidden"].number)
+        exposed.append(1e3 * facts["exposed"].number)
+        count = plural(len(buckets(scenario, scenario.steps - 1)), "bucket")
+        names.append(f"{count}<br>exposed {facts['exposed'].text}<br>step {facts['step_time'].text}")
+        said.append(
+            f"{count}: " + ", ".join(f"{name.replace('_', ' ')} {f.text}" for name, f in facts.items())
         )
-        for ink, name, seconds in ((0, "hidden", hidden), (2, "exposed", exposed))
-    ]  # fmt: skip
+    bars = [
+        go.Bar(x=names, y=ms, name=name, marker=marker(ink), hovertemplate=name + ": %{y:.3g} ms")
+        for ink, name, ms in ((0, "hidden", hidden), (2, "exposed", exposed))
+    ]
     drawing = go.Figure(bars)
-    drawing.update_layout(barmode="stack", bargap=0.45)
+    drawing.update_layout(barmode="stack", bargap=0.45, legend_traceorder="normal")
     drawing.update_yaxes(title_text="communication, ms", rangemode="tozero")
-    return drawing, f"Stacked bars of communication, hidden and exposed. {listed(said)}."
+    return drawing, f"Stacked bars of communication, hidden and exposed. {'; '.join(said)}."
 
 
 OF_TIME = {"time": time_by_ranks, "step": step_by_rank, "buckets": bucket_sizes}

@@ -37,17 +37,19 @@ def collectives(block: Collectives) -> None:
 
 
 def recorded(block: Recording, place: str, setting: Setting) -> None:
-    """The stage of a recorded run, where and when it was measured, and the prediction beside it."""
-    from dpsim.ui.side_by_side import side_by_side  # only who shows a recording waits for Plotly
-
+    """A recorded run: where and when it was measured, its stage, and the prediction beside it."""
     trace = recording(block.name)
     machine = trace.machine
-    said = "; ".join(machine[key] for key in ("hardware", "versions", "date"))
+    said = "; ".join((machine["hardware"], machine["versions"], machine["date"][:10]))
     st.info(f"Recorded, not run here: {literal(said)}.", icon=":material/history:")
-    data, text, ids = picture_of(trace)
-    play(data | {"first": block.beat}, key=f"recording/{place}")
+    if "stage" in block.show:
+        data, text, ids = picture_of(trace)
+        play(data | {"first": block.beat}, f"recording/{place}", trace)
+        with st.expander(f"The recorded run as text: {len(ids)} beats"):
+            st.markdown(text)
+    if "predicted" in block.show:
+        from dpsim.ui.side_by_side import side_by_side  # only who shows a prediction waits for Plotly
+
+        side_by_side(prediction(block.name), trace, f"recorded/{place}")
     if block.caption:
         st.markdown(f"*{setting.shown(block.caption)}*")
-    side_by_side(prediction(block.name), trace, f"recorded/{place}")
-    with st.expander(f"The recorded run as text: {len(ids)} beats"):
-        st.markdown(text)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from dpsim.checks import InputError
-from dpsim.directives import Break, Chart, Compare, Predict, Stage
+from dpsim.directives import Break, Chart, Collectives, Compare, Predict, Recording, Stage
 from dpsim.forms import to_query
 from dpsim.lessons import Lesson, Screen, lessons
 from dpsim.prose import literal
@@ -17,6 +17,8 @@ from dpsim.ui.frame import frame
 from dpsim.ui.lesson_blocks import TEXT_WIDTH, draw, present
 from dpsim.ui.lesson_top import top
 from dpsim.wording import plural
+
+WITH_SCENARIO = (Stage, Recording, Break, Compare, Collectives, Chart)  # blocks that show one
 
 # Streamlit's colours of code are too faint.
 STYLE = """<style>
@@ -163,7 +165,7 @@ def _next(
 
 def _scenario(screen: Screen, lesson: Lesson) -> Scenario:
     """What the screen's stage, ways or chart show, or else the lesson's own scenario."""
-    found = [block.scenario for block in screen.blocks if isinstance(block, (Stage, Break, Compare, Chart))]
+    found = [block.scenario for block in screen.blocks if isinstance(block, WITH_SCENARIO)]
     return found[0] if found else lesson.setting.scenario
 
 

@@ -13,6 +13,7 @@ from dpsim.prose import literal
 from dpsim.ui.frame import frame
 from dpsim.ui.learner import learner
 from dpsim.ui.lesson_blocks import TEXT_WIDTH
+from dpsim.ui.lesson_top import top
 from dpsim.ui.progress_kept import kept
 from dpsim.ui.progress_names import can_show, misconception, places, readable, title, when
 from dpsim.wording import plural
@@ -32,7 +33,7 @@ def progress_page() -> None:
     me = learner()
     me.shown = True
     with st.container(key="progress", width=TEXT_WIDTH):
-        st.title("Progress", anchor=False)
+        top("Progress", "progress")
         if me.attempts:
             _learned(me.attempts, me.answers, time.time())
         else:
@@ -74,7 +75,7 @@ def _due(found: list[Standing]) -> None:
         return
     st.header("Due now", anchor=False)
     for item in found[:MOST_SHOWN]:
-        said = f"{item.right} of {plural(item.attempts, 'answer')} right"
+        said = f"{item.right} of {plural(item.attempts, 'attempt')} right"
         _row(f"**{literal(title(item.item))}**  \n{said}", item.item, f"row-due-{item.item}")
     _more(found)
 
@@ -113,7 +114,7 @@ def _mistaken(attempts: list[Attempt]) -> None:
     st.header("Misconceptions you still hold", anchor=False)
     for name, item in found.items():
         said, right = misconception(name)
-        _row(f"**{literal(said)}**" + (f"  \n{literal(right)}" if right else ""), item, f"row-held-{name}")
+        _row(f"**“{literal(said)}”**" + (f"  \n{literal(right)}" if right else ""), item, f"row-held-{name}")
     st.caption("Each goes from here once you answer a question right at which it could have shown.")
 
 

@@ -62,7 +62,7 @@ def timelines(predicted: Trace, measured: Trace, step: int, *, dark: bool) -> go
         2,
         1,
         shared_xaxes=True,
-        vertical_spacing=0.16,
+        vertical_spacing=0.28 if measured.scenario.world_size < 4 else 0.16,  # a title below an axis
         subplot_titles=["Predicted", measured.source.capitalize()],
     )
     for row, trace in enumerate((predicted, measured), 1):

@@ -203,6 +203,7 @@ function createStage(root, report) {
     const to = placed && asked && asked.nonce !== obeyed ? (model.index.get(asked.beat) ?? -1) : -1;
     [placed, obeyed] = [true, asked?.nonce];
     if (to < 0) return;
+    find(".field").scrollIntoView({ block: "nearest", behavior: still.matches ? "auto" : "smooth" });
     if (goal === null && to === position + 1) step(1);
     else seek(to);
   }
