@@ -61,6 +61,26 @@ def test_distributed_data_parallel_is_one_device_on_the_whole_batch(tmp_path: Pa
     assert printed("ddp_torch.py", tmp_path) == ["replicas equal, and equal to one device on the whole batch"]
 
 
+def test_who_sees_what_prints_the_lesson_s_hands_and_means(tmp_path: Path) -> None:
+    scenario = preset("sampler")
+    *hands, mean, dealt = printed("who_sees_what.py", tmp_path)
+    assert hands == [f"rank {r} sees: [{figure(scenario, f'hand.{r}').text}]" for r in range(4)]
+    assert mean.endswith(f" {figure(scenario, 'mean_number').text}")
+    assert dealt.endswith(f" {figure(scenario, 'mean_dealt').text}")
+
+
+def test_accumulation_prints_the_lesson_s_numbers(tmp_path: Path) -> None:
+    scenario = preset("accumulation")
+    lines = printed("accumulation.py", tmp_path)
+    for line, name in zip(lines, ("micro_mean.0.0", "mean.0.0"), strict=True):
+        assert float(line.split()[-1]) == pytest.approx(figure(scenario, name).value, abs=0.001)
+
+
+def test_accumulation_in_two_processes_counts_its_all_reduces(tmp_path: Path) -> None:
+    (line,) = printed("accumulation_torch.py", tmp_path)
+    assert line == "every pass synchronised: 3 all-reduces, the last alone: 1, the same gradient"
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_needs_python_or_torch_alone_and_checks_itself(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
