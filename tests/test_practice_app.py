@@ -77,8 +77,8 @@ def test_the_same_link_is_the_same_question_and_another_one_is_not() -> None:
     app.button(key="another").click().run()
     after = page_text(app) + "".join(t.label for t in (*app.text_input, *app.radio))
     assert before != after
-    assert app.query_params["item"] == ["x-C2"]
-    assert app.query_params["seed"] != ["same"]
+    assert app.query_params["item"] in ("x-C2", ["x-C2"])
+    assert app.query_params["seed"] not in ("same", ["same"])
 
 
 def test_without_a_seed_a_rerun_asks_the_same() -> None:

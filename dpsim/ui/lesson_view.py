@@ -56,8 +56,9 @@ def lesson_page() -> None:
 def _list(found: dict[str, Lesson | InputError]) -> None:
     """A card for each lesson; an error stands in the place of one that cannot be read."""
     st.markdown("Short, with questions on the way. All numbers in them are computed as you read.")
-    columns = st.columns(2, gap="medium")
     for i, (slug, lesson) in enumerate(found.items()):
+        if i % 2 == 0:  # row by row, so that a narrow screen keeps the order
+            columns = st.columns(2, gap="medium")
         with columns[i % 2].container(border=True, height="stretch", key=f"card/{slug}"):
             if isinstance(lesson, InputError):
                 st.error(literal(str(lesson)), icon=":material/error:")

@@ -77,10 +77,11 @@ def _list() -> None:
         "Every exercise draws fresh numbers, knows its answer from them, and explains every wrong one. "
         "Nothing is graded here: try as often as you like."
     )
-    columns = st.columns(2, gap="medium")
     for i, (topic, title) in enumerate(topics().items()):
+        if i % 2 == 0:  # row by row, so that a narrow screen keeps the order
+            columns = st.columns(2, gap="medium")
         own = [item for item in items().values() if item.topic == topic]
-        with columns[i % 2].container(border=True, key=f"topic/{topic}"):
+        with columns[i % 2].container(border=True, height="stretch", key=f"topic/{topic}"):
             st.subheader(literal(title), anchor=False)
             st.caption(plural(len(own), "exercise"))
             for item in own:
