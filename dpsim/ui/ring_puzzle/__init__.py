@@ -60,7 +60,6 @@ def board(world_size: int, given: str) -> dict[str, Any]:
     except InputError:
         given, rounds = "", parse(world_size, "")
     cost, best = cost_of(world_size, rounds), target(world_size)
-    last = rounds[-1][-1:]
     return {
         "mode": "compose",
         "world": world_size,
@@ -73,7 +72,6 @@ def board(world_size: int, given: str) -> dict[str, Any]:
             ["chunks sent by the busiest rank", cost.sent, best],
         ],
         "note": clash(rounds) or _queued(cost.turns > cost.rounds),
-        "said": f"{last[0].in_words.capitalize()}." if last else "",
         "past": in_lines(world_size, written(rounds[:-1])),
     }
 
