@@ -19,6 +19,7 @@ _LINKED = re.compile(r"https?://|/[A-Za-z0-9]|/?#|/$")
 # after a letter (S1, L2), as the name of a rank ("ranks 0 and 1"), and as the number of a list's entry.
 _RANKS = re.compile(r"\branks? \d+(?:(?:, | and | to | or )\d+)*", re.IGNORECASE)
 _ENTRY = re.compile(r"^\s*\d+\. ", re.MULTILINE)
+_TARGET = re.compile(r"\]\([^)\n]*\)")  # where a link leads to
 _TYPED = re.compile(r"(?<![A-Za-z0-9])[0-9][0-9.,/%]*")
 _CONSTANT = re.compile(r"(?<![0-9.,])[012](?![0-9]|[.,][0-9])")
 
@@ -70,7 +71,7 @@ def filled(text: str, figure: Callable[[str], str], literal: Callable[[str], str
 def typed_digits(text: str) -> list[str]:
     """The numbers in `text` that were typed and not computed."""
     found = []
-    for kind, piece in _pieces(FIGURE.sub("", text)):
+    for kind, piece in _pieces(_TARGET.sub("]", FIGURE.sub("", text))):
         if kind == "formula":
             found += _TYPED.findall(_CONSTANT.sub("", piece))
         elif kind == "text":

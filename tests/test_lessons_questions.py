@@ -172,6 +172,7 @@ DIGITS = [
     ("$0.5$", ["0.5"]),
     ("$4$", ["4"]),
     ("1. first\n2. second", []),
+    ("[a puzzle](/practice?item=x-ring-4) of 5", ["5"]),
     ("$$\n\\frac{1}{R} = {{after}}\n$$", []),
 ]
 
