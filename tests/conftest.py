@@ -92,8 +92,9 @@ def pages(contexts: Callable[..., BrowserContext]) -> Iterator[Pages]:
     yield pages
     faults = [fault for page in opened for fault in page.faults]
     for page in opened:
-        page.page.evaluate(FORGET)  # the next test's page is a new learner's
-        page.page.close()
+        if not page.page.is_closed():
+            page.page.evaluate(FORGET)  # the next test's page is a new learner's
+            page.page.close()
     assert not faults, "\n".join(faults)
 
 

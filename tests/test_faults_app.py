@@ -163,7 +163,7 @@ def test_a_lesson_names_faults_a_scenario_and_a_caption() -> None:
 def test_the_caption_is_among_the_texts_that_are_checked() -> None:
     block = read('caption = "Seen by every check."')
     screen = Screen("One", "one", (block,))
-    lesson = Lesson("test", "Test", "x", 1.0, 1, (), {}, Setting(preset("next-token")), (screen,))
+    lesson = Lesson("test", "Test", "x", 1.0, 1, (), (), {}, Setting(preset("next-token")), (screen,))
     assert ("one", "Seen by every check.") in list(texts(lesson))
 
 

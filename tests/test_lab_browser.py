@@ -388,7 +388,7 @@ def test_a_fresh_server_that_is_first_asked_for_the_lab_shows_it(chromium: Brows
         context.set_default_timeout(30_000)
         page = Lab(context.new_page(), url)
         page.open("steps=2")
-        expect(page.page.get_by_role("navigation").get_by_role("link")).to_have_count(3)
+        expect(page.page.get_by_role("navigation").get_by_role("link")).to_have_count(5)
         page.agrees(4)
         assert page.asked("steps") == "2"
         assert page.page.title() == "dpsim: one data-parallel step"
