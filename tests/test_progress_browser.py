@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 import sys
 import time
@@ -125,7 +126,7 @@ def test_answers_outlive_a_reload_and_a_restart_nothing_tells_the_key_and_deleti
         other.open(*SCREEN)
         expect(other.predicted).to_be_visible()
         tab.progress()
-        expect(tab.main).to_contain_text("1 of 6 questions answered")
+        expect(tab.main).to_contain_text(re.compile(r"1 of [0-9]+ questions answered"))
         tab.page.get_by_role("button", name="Show my recovery code").click()
         expect(tab.page.get_by_text(recovery_code(key))).to_be_visible()
         tab.page.get_by_role("button", name="Delete everything").click()
@@ -190,5 +191,5 @@ def test_a_browser_that_keeps_nothing_works_and_says_so(
         expect(tab.predicted).to_be_visible()
         tab.page.get_by_role("link", name="Progress").first.click()
         expect(tab.main).to_contain_text("This browser keeps nothing for this site")
-        expect(tab.main).to_contain_text("1 of 6 questions answered")
+        expect(tab.main).to_contain_text(re.compile(r"1 of [0-9]+ questions answered"))
         assert not file.exists()
