@@ -52,8 +52,8 @@ class Ahead:
     def place(self) -> tuple[int, int, int]:
         """The next beat's micro-batch, bucket and round; -1 for what it does not name."""
         found = _ID.fullmatch(self.next.id)
-        micro, bucket, n = found.groups() if found else (None,) * 3
-        return tuple(-1 if text is None else int(text) for text in (micro, bucket, n))  # type: ignore[return-value]
+        micro, bucket, n = (int(text or -1) for text in (found.groups() if found else ("",) * 3))
+        return micro, bucket, n
 
     @property
     def all_reduce(self) -> AllReduce:

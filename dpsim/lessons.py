@@ -16,20 +16,17 @@ from pathlib import Path
 from dpsim.app import PACKAGE
 from dpsim.checks import InputError, choice, number, read_text, sequence, toml, whole
 from dpsim.directives import (
-    NAME,
     Break,
     Directive,
     Exercise,
-    Keys,
     Practice,
     Predict,
     Recording,
     Stage,
-    check_text,
     directive,
-    placed,
 )
 from dpsim.glossary import glossary
+from dpsim.keys import NAME, Keys, check_text, placed
 from dpsim.prose import FIGURE
 from dpsim.questions import Question
 from dpsim.setting import Setting, scenario_on

@@ -138,7 +138,10 @@ def has_messages(trace: Trace) -> bool:
 def _messages_in_order(trace: Trace, t: int) -> None:
     events, scenario = trace.events, trace.scenario
     there: dict[tuple[int, ...], list[tuple[int, float]]] = defaultdict(list)
-    key = lambda i: tuple(getattr(events, c)[i] for c in ("micro_batch", "bucket", "rank", "chunk"))  # noqa: E731
+
+    def key(i: int) -> tuple[int, ...]:
+        return tuple(getattr(events, c)[i] for c in ("micro_batch", "bucket", "rank", "chunk"))
+
     for i in events.where(step=t, kind=RECEIVE):
         there[key(i)].append((events.round[i], events.end_s[i]))
     travels = [i for kind in (SEND, RECEIVE, ALL_REDUCE) for i in events.where(step=t, kind=kind)]

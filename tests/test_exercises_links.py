@@ -127,7 +127,7 @@ def test_a_cell_is_asked_for_at_the_beat_before_it_shows() -> None:
         scenario, beat = opened(asked)
         ids = picture(to_query(scenario))[2]
         after = ids[ids.index(beat) + 1]
-        n = int(re.fullmatch(r"allreduce\.b0\.r(\d+)", after)[1])  # type: ignore[index]
+        n = int(re.fullmatch(r"allreduce\.b0\.r(\d+)", after)[1])
         (cell,) = [option.text for option in asked.right_options]
         rank, chunk = map(int, cell.split("."))
         events = run(scenario).trace.events

@@ -36,10 +36,7 @@ def value(name: str, scenario: str = "sampler") -> float:
 def hands(samples: int, ranks: int) -> list[list[int]]:
     """What torch's sampler deals to every rank, unshuffled."""
     data = range(samples)
-    return [
-        list(DistributedSampler(data, num_replicas=ranks, rank=r, shuffle=False))  # type: ignore[arg-type]
-        for r in range(ranks)
-    ]
+    return [list(DistributedSampler(data, num_replicas=ranks, rank=r, shuffle=False)) for r in range(ranks)]
 
 
 def test_hands_are_those_of_torch_s_sampler() -> None:
@@ -67,8 +64,7 @@ def test_repeats_of_any_batch_are_those_of_torch_s_sampler(samples: int, ranks: 
     dealt = sum(map(len, hands(samples, ranks)))
     assert figure(scenario, "repeats").value == dealt - samples == -samples % ranks
     kept = [
-        DistributedSampler(range(samples), num_replicas=ranks, rank=r, drop_last=True)  # type: ignore[arg-type]
-        for r in range(ranks)
+        DistributedSampler(range(samples), num_replicas=ranks, rank=r, drop_last=True) for r in range(ranks)
     ]
     assert figure(scenario, "without_rest").value == sum(map(len, kept))
 
@@ -80,10 +76,10 @@ SAMPLES, RANKS, BATCHES = ("cifar_images",), ("resnet_gpus", "goyal_gpus"), ("re
 def test_steps_of_an_epoch_are_what_torch_s_loader_counts(samples: str, ranks: str, batch: str) -> None:
     d, r, b = (int(published()[name].value) for name in (samples, ranks, batch))
     data = range(d)
-    sampler = DistributedSampler(data, num_replicas=r, rank=0)  # type: ignore[arg-type]
+    sampler = DistributedSampler(data, num_replicas=r, rank=0)
     assert value(f"samples_per_rank.{samples}.{ranks}") == len(sampler)
-    assert value(f"steps_per_epoch.{samples}.{ranks}.{batch}") == len(DataLoader(data, b, sampler=sampler))  # type: ignore[arg-type]
-    assert value(f"steps_alone.{samples}.{batch}") == len(DataLoader(data, b))  # type: ignore[arg-type]
+    assert value(f"steps_per_epoch.{samples}.{ranks}.{batch}") == len(DataLoader(data, b, sampler=sampler))
+    assert value(f"steps_alone.{samples}.{batch}") == len(DataLoader(data, b))
     assert value(f"repeats_of.{samples}.{ranks}") == len(sampler) * r - d
     assert value(f"global_batch.{ranks}.{batch}") == r * b
 

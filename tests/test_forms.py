@@ -110,7 +110,7 @@ def test_a_number_of_five_thousand_digits(field: str) -> None:
 def test_a_scenario_is_frozen_and_hashable(scenario: Scenario) -> None:
     assert hash(scenario) == hash(from_toml(to_toml(scenario)))
     with pytest.raises(AttributeError):
-        scenario.steps = 2  # type: ignore[misc]
+        scenario.steps = 2
 
 
 PATHS = [f.name for f in fields(Scenario)]

@@ -59,6 +59,7 @@ LAYERS = (
     ("setting",),
     ("beats", "ask_rounds"),
     ("exercises", "ask"),
+    ("keys",),
     ("directives",),
     ("lessons",),
     ("coverage",),

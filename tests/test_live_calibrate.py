@@ -88,7 +88,7 @@ def test_a_run_of_much_work_takes_about_as_long_as_predicted() -> None:
 def test_messages_are_timed_from_when_the_last_rank_starts_per_round_of_the_ring() -> None:
     """Three ranks, so 4 rounds: from 100 and 300 ns, when the last of them starts, to 500 and 1100 ns."""
     turns = [[[(0, 450)], [(300, 1000)]], [[(100, 500)], [(200, 1100)]], [[(50, 400)], [(100, 900)]]]
-    done = launch.Done(*(None,) * 4, [{"messages": rank} for rank in turns])  # type: ignore[arg-type]
+    done = launch.Done(*(None,) * 4, [{"messages": rank} for rank in turns])
     assert _message_times(done) == pytest.approx(((400 + 800) / 2 / 4 / 1e9,))
 
 

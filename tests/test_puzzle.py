@@ -229,12 +229,12 @@ def test_a_schedule_that_works_is_right_and_without_one_transfer_the_gap_is_name
     short = "|".join(";".join(line) for line in lines if line)
     found = judge(size, short)
     assert not found.right
-    chunk = int(re.search(r"[Cc]hunk (\d)", found.feedback)[1])  # type: ignore[index]
-    rank = int(re.search(r"rank (\d)", found.feedback)[1])  # type: ignore[index]
+    chunk = int(re.search(r"[Cc]hunk (\d)", found.feedback)[1])
+    rank = int(re.search(r"rank (\d)", found.feedback)[1])
     missing = re.search(r"contributions? of ranks? ([\d, and]+) (?:is|are) missing", found.feedback)
     cells = played(size, short)
     assert chunk == int(dropped[4])
-    assert {int(q) for q in re.findall(r"\d", missing[1])} == set(range(size)) - set(cells[rank, chunk])  # type: ignore[index]
+    assert {int(q) for q in re.findall(r"\d", missing[1])} == set(range(size)) - set(cells[rank, chunk])
 
 
 @law(150)
