@@ -17,6 +17,7 @@ from dpsim.beat import Beat
 from dpsim.metrics import synchronisations
 from dpsim.questions import Asked, Slip
 from dpsim.reduction import reduction
+from dpsim.replicas import differ
 from dpsim.trace import Trace
 from dpsim.wording import bracketed, duration, listed, number, plural, short
 
@@ -44,7 +45,7 @@ def ask(trace: Trace, told: tuple[Beat, ...], beat_id: str) -> Asked | None:
         "barrier": _barrier,
         "optimizer": _optimizer,
     }
-    if ahead.next.phase in ("reduce", "gather"):
+    if ahead.next.phase in ("reduce", "gather") and ahead.place[1] >= 0:  # else a beat about all of it
         way = about_round if ahead.place[2] >= 0 else about_whole
     else:
         way = by_phase.get(ahead.next.phase, _which_beat)
@@ -261,6 +262,8 @@ def _divisor(a: Ahead) -> Asked | None:
 
 
 def _optimizer(a: Ahead) -> Asked | None:
+    if differ(a.trace.parameters[a.step + 1]):
+        return None  # there is no one number to ask for
     before, after = a.trace.parameters[a.step, 0], a.trace.parameters[a.step + 1, 0]
     gradient = a.trace.gradient(a.step)
     if gradient is None:

@@ -21,6 +21,7 @@ from dpsim.batch import global_batch
 from dpsim.beat import Beat
 from dpsim.beats import beats
 from dpsim.edits import with_world_size
+from dpsim.faults import FAULTS, broken
 from dpsim.forms import preset, preset_names
 from dpsim.questions import Asked, grade
 from dpsim.scenario import COLLECTIVES, SCHEMES, Scenario
@@ -239,6 +240,17 @@ def test_at_every_beat_but_the_last_there_is_a_question_with_one_right_answer(na
         check(trace, all_beats, at)
     assert ask(trace, all_beats, all_beats[-1].id) is None
     assert ask(trace, all_beats, "no beat of it") is None
+
+
+@pytest.mark.parametrize("name", ["first-screen", "overlap", "next-token"])
+@pytest.mark.parametrize("fault", [fault.name for fault in FAULTS if fault.name != "padding-counted"])
+def test_a_run_with_a_fault_can_be_asked_about_at_every_beat(name: str, fault: str) -> None:
+    trace = simulate(broken(preset(name), fault))
+    all_beats = beats(trace)
+    for beat in all_beats[:-1]:
+        asked = ask(trace, all_beats, beat.id)
+        assert asked is not None
+        assert asked.kind == "number" or len(asked.right_options) == 1
 
 
 @law(40)

@@ -9,7 +9,7 @@ from dpsim.faults import broken, consequence
 from dpsim.forms import to_query
 from dpsim.prose import literal
 from dpsim.ui.frame import rests_on
-from dpsim.ui.picture import picture, play
+from dpsim.ui.picture import picture, play, run_of
 from dpsim.ui.stage.payload import ghost_of
 
 HEALTHY = "As it should be"
@@ -26,13 +26,15 @@ def break_it(block: Break, place: str) -> None:
     fault = titles.get(chosen or HEALTHY)
     if fault is None:
         data, text, ids = healthy
-        play(data | {"first": rests_on(key, ids) or ids[0], "keep": True}, key=key)
+        first = {"first": rests_on(key, ids) or ids[0], "keep": True}
+        play(data | first, key, run_of(query)[0])
     else:
         scenario = broken(block.scenario, fault.name)
-        data, text, ids = picture(to_query(scenario))
+        query = to_query(scenario)
+        data, text, ids = picture(query)
         st.markdown(literal(fault.says))
         first = {"first": rests_on(key, ids) or ids[0], "keep": True}
-        play(data | first | {"ghost": ghost_of(healthy[0])}, key=key)
+        play(data | first | {"ghost": ghost_of(healthy[0])}, key, run_of(query)[0])
         said = " ".join(consequence(scenario, block.scenario))
         st.warning(literal(said), icon=":material/heart_broken:")
     with st.expander(f"The same step as text: {len(ids)} beats"):
