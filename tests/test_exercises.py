@@ -20,7 +20,7 @@ from dpsim.prose import check_markdown
 from dpsim.questions import KINDS, Asked, grade
 from dpsim.wording import number
 
-SEEDS = 300
+SEEDS = 150
 FORMULAS = [
     *("R1", "R2", "R3", "R4", "R5", "G1", "G2", "G3", "T1", "T2", "T3", "A1", "A2", "A3"),
     *("C1", "C2", "C3", "C4", "C5", "B1", "B2", "B3", "B4", "O1", "O2", "S1", "S2", "S3", "S4"),

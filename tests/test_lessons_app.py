@@ -72,7 +72,7 @@ def test_the_list_names_every_lesson_with_minutes_and_objectives() -> None:
 
 
 @each_screen
-def test_every_screen_opens_by_its_link(lesson: str, screen: str) -> None:
+def test_every_screen_opens_by_its_link_keeps_its_answers_and_explains_them(lesson: str, screen: str) -> None:
     app = opened(lesson, screen)
     is_fine(app)
     assert heading(app) == screen_of(lesson, screen).title
@@ -80,22 +80,25 @@ def test_every_screen_opens_by_its_link(lesson: str, screen: str) -> None:
     assert all(not field.value for field in app.text_input)
     text = "\n".join([page_text(app), *(r.label for r in app.radio), *(t.label for t in app.text_input)])
     assert "{{" not in text
-    wanted = [b for b in screen_of(lesson, screen).blocks if isinstance(b, (Stage, Break))]
-    wanted += [b for b in screen_of(lesson, screen).blocks if isinstance(b, Recording) and "stage" in b.show]
+    blocks, setting = screen_of(lesson, screen).blocks, OWN[lesson].setting
+    wanted = [b for b in blocks if isinstance(b, (Stage, Break))]
+    wanted += [b for b in blocks if isinstance(b, Recording) and "stage" in b.show]
     assert len(stages(app)) == (0 if is_open(screen_of(lesson, screen)) else len(wanted))
-
-
-@each_screen
-def test_no_explanation_is_on_the_page_before_an_answer(lesson: str, screen: str) -> None:
-    app = opened(lesson, screen)
-    setting = OWN[lesson].setting
     text = "\n".join(block.value for block in (*app.markdown, *app.success, *app.warning, *app.caption))
-    for block in screen_of(lesson, screen).blocks:
-        if isinstance(block, (Predict, Exercise)):
-            asked = setting.asked(block.question.asked)
-            hidden = [feedback for _, feedback, _ in every_answer(asked)]
-            hidden += [setting.shown(block.after)] if isinstance(block, Predict) else []
-            assert not [h for h in hidden if h and h in text]
+    asked = [b for b in blocks if isinstance(b, (Predict, Exercise))]
+    for block in asked:
+        question = setting.asked(block.question.asked)
+        hidden = [feedback for _, feedback, _ in every_answer(question)]
+        hidden += [setting.shown(block.after)] if isinstance(block, Predict) else []
+        assert not [h for h in hidden if h and h in text], "nothing is explained before an answer"
+    for block in asked:
+        question, place = setting.asked(block.question.asked), f"{lesson}/{screen}/{block.question.id}"
+        answers = one_wrong_and_the_right(question)  # what all of them get to hear: test_lessons_questions
+        for answer, feedback, right in answers[: 1 if isinstance(block, Predict) else 2]:  # that is locked
+            give(app, question, answer, place)
+            assert not app.exception
+            verdict = "**Right.**" if right else "**Not quite.**"
+            assert any(verdict in told and feedback in told for told in said(app))
 
 
 def test_a_prediction_is_locked_kept_and_shown_beside_the_outcome() -> None:
@@ -141,23 +144,6 @@ def test_a_malformed_number_is_a_message_and_no_attempt() -> None:
     assert "**Right.**" in said(app)[0]
     assert not app.error
     assert "8/2" in page_text(app)
-
-
-@each_screen
-def test_wrong_and_right_answers_are_explained_on_the_page(lesson: str, screen: str) -> None:
-    setting = OWN[lesson].setting
-    for block in screen_of(lesson, screen).blocks:
-        if not isinstance(block, (Predict, Exercise)):
-            continue
-        asked, place = setting.asked(block.question.asked), f"{lesson}/{screen}/{block.question.id}"
-        app = opened(lesson, screen)
-        for answer, feedback, right in one_wrong_and_the_right(asked):  # all of them: test_lessons_questions
-            if isinstance(block, Predict):
-                app = opened(lesson, screen)
-            give(app, asked, answer, place)
-            assert not app.exception
-            verdict = "**Right.**" if right else "**Not quite.**"
-            assert any(verdict in told and feedback in told for told in said(app))
 
 
 def test_the_stage_s_data_stay_while_other_things_change() -> None:
