@@ -20,10 +20,12 @@ FORGET = "try { localStorage.removeItem('dpsim.key'); } catch {}"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests stay in one process, and so do all live runs: they would only queue for the machine."""
+    """A file's tests stay in one process, and so do all live runs: they would only queue for the machine.
+    What takes long comes first, so that no process is left alone with it at the end."""
     for item in items:
         name = item.path.stem
         item.add_marker(pytest.mark.xdist_group("live" if name.startswith("test_live") else name))
+    items.sort(key=lambda item: (not item.path.stem.startswith("test_live"), "_browser" not in item.path.stem))
 
 
 @pytest.fixture(scope="session", autouse=True)
