@@ -25,7 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name = item.path.stem
         item.add_marker(pytest.mark.xdist_group("live" if name.startswith("test_live") else name))
-    items.sort(key=lambda item: (not item.path.stem.startswith("test_live"), "_browser" not in item.path.stem))
+    items.sort(
+        key=lambda item: (not item.path.stem.startswith("test_live"), "_browser" not in item.path.stem)
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -77,14 +79,17 @@ def contexts(chromium: Browser) -> Iterator[Callable[..., BrowserContext]]:
 
 
 @pytest.fixture
-def pages(contexts: Callable[..., BrowserContext]) -> Iterator[Pages]:
+def pages(contexts: Callable[..., BrowserContext], request: pytest.FixtureRequest) -> Iterator[Pages]:
     """Gives, for a kind of page and the URL that serves it, what opens such a page in a new tab, drawn.
     At the end no page may have had an error, nor asked anybody but the app for anything."""
     opened: list[Any] = []
+    moves = request.node.get_closest_marker("moves") is not None
+    window = {"viewport": DESKTOP, "color_scheme": "light"}
+    window |= {"reduced_motion": "no-preference" if moves else "reduce"}  # frames cost most of the time
 
     def pages(kind: Any, url: str) -> Callable[..., Any]:
         def visit(*where: str, **options: Any) -> Any:
-            context = contexts(**{"viewport": DESKTOP, "color_scheme": "light", **options})
+            context = contexts(**{**window, **options})
             opened.append(kind(context.new_page(), url))
             opened[-1].open(*where)
             return opened[-1]

@@ -86,6 +86,7 @@ def lab(pages: Pages, app_url: str) -> Callable[..., Lab]:
     return pages(Lab, app_url)
 
 
+@pytest.mark.moves
 def test_the_lab_is_drawn_and_plays(lab: Callable[..., Lab]) -> None:
     page = lab()
     page.agrees(4)

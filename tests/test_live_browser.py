@@ -95,6 +95,7 @@ def live(pages: Pages, server: str) -> Callable[..., Live]:
     return pages(Live, server)
 
 
+@pytest.mark.moves
 def test_a_run_is_seen_from_progress_to_the_measured_stage(live: Callable[..., Live], folder: Path) -> None:
     page = live("?preset=accelerate-doc")
     page.switch()

@@ -60,6 +60,7 @@ def test_nothing_is_cut_off_on_a_narrow_screen(visit: Visit, name: str) -> None:
         assert stage.cut_off() == []
 
 
+@pytest.mark.moves
 def test_everything_can_be_reached_on_a_narrow_screen(visit: Visit) -> None:
     stage = visit(query(beat="backward"), viewport=PHONE)
     expect(stage.heading).to_be_in_viewport()

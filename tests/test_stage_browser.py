@@ -12,7 +12,7 @@ from stage_page import Stage, number_of, picture, query, told
 
 from dpsim.forms import preset, preset_names
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.moves]
 
 Visit = Callable[..., Stage]
 

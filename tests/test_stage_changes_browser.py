@@ -14,7 +14,7 @@ from dpsim.forms import from_query, preset
 from dpsim.metrics import step_metrics
 from dpsim.simulate import simulate
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.moves]
 
 Visit = Callable[..., Stage]
 

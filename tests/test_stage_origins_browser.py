@@ -73,6 +73,7 @@ def test_a_packet_says_what_it_carries(visit: Visit) -> None:
     assert codes(stage) == ["5 + 3 = 8"]
 
 
+@pytest.mark.moves
 def test_a_click_while_it_plays_rests_it_and_stays(visit: Visit) -> None:
     stage = visit(query(beat="allreduce.b0.r0"))
     stage.speed.select_option("0.5")
