@@ -71,6 +71,7 @@ def contexts(chromium: Browser) -> Iterator[Callable[..., BrowserContext]]:
         if key not in made:
             made[key] = chromium.new_context(**options)
             made[key].set_default_timeout(45_000)
+            made[key].new_page()  # stays, and the renderer with it
         return made[key]
 
     yield context
