@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from stage_page import Stage, number_of, picture, query, told
 
 from dpsim.forms import preset, preset_names
+from dpsim.scenario import COLLECTIVES
 
 pytestmark = [pytest.mark.browser, pytest.mark.moves]
 
@@ -51,9 +52,20 @@ def test_the_first_screen_is_visible_and_drawn(visit: Visit) -> None:
     assert stage.cut_off() == []
 
 
-def test_every_preset_is_drawn_from_the_first_beat_to_the_last(visit: Visit, app_log: Path) -> None:
+def unlike() -> list[str]:
+    """Presets, one for each kind of stage: all of them are told and drawn without a browser elsewhere."""
+    looks = {
+        (s.world_size, s.collective, max(s.micro_batches)): name
+        for name in reversed(preset_names())
+        for s in [preset(name)]
+    }
+    return sorted(looks.values(), key=preset_names().index)
+
+
+def test_presets_are_drawn_from_the_first_beat_to_the_last(visit: Visit, app_log: Path) -> None:
     stage = visit()
-    for name in preset_names():
+    assert {preset(name).collective for name in unlike()} == set(COLLECTIVES)
+    for name in unlike():
         found, scenario = told(name), preset(name)
         if name != "first-screen":
             stage.choose(name)
