@@ -29,6 +29,15 @@ pytestmark = pytest.mark.browser
 SCREEN = ("one-step", "what-will-the-weights-be")
 KEY = "localStorage.getItem('dpsim.key')"
 NO_STORAGE = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no'); } });"
+# What the page's script does at every message to the server.
+STATES = """() => {
+  window.dpsimStates = [];
+  const send = WebSocket.prototype.send;
+  WebSocket.prototype.send = function (...what) {
+    window.dpsimStates.push(document.querySelector("[data-test-script-state]").dataset.testScriptState);
+    return send.apply(this, what);
+  };
+}"""
 TABLES = ("learners", "attempts", "places")
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 
@@ -104,6 +113,7 @@ def test_answers_outlive_a_reload_and_a_restart_nothing_tells_the_key_and_deleti
         assert (tab.sent, tab.page.evaluate(KEY)) == (1, None), "who answers nothing gets no key and no rerun"
         around = ":has(> .st-key-learner)"
         assert tab.page.evaluate(f"getComputedStyle(document.querySelector('{around}')).display") == "none"
+        tab.page.evaluate(STATES)
         tab.page.get_by_test_id("stRadio").locator("label").nth(1).click()
         tab.lock.click()
         expect(tab.predicted).to_be_visible()
@@ -113,6 +123,8 @@ def test_answers_outlive_a_reload_and_a_restart_nothing_tells_the_key_and_deleti
         holds(file, [1, 1, 1])
         tab.page.wait_for_timeout(1500)
         assert tab.sent == 3, "one run for the answer, one for the key"
+        states = tab.page.evaluate("dpsimStates")
+        assert states == ["notRunning"] * 2, "else the foot of the page may be lost"
         tab.page.reload()
         expect(tab.predicted).to_be_visible()
         tab.page.wait_for_timeout(1500)

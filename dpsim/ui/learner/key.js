@@ -13,13 +13,14 @@ export default function ({ data, parentElement, setStateValue }) {
     here.turn = data.turn;
     here.failed = !done(data);
   }
-  tell(here);
+  atRest(here);
   if (mounted.has(parentElement)) return;
   mounted.set(parentElement, here);
   // Another tab deleted everything, or took another key; `key` is null where all of the storage was cleared.
-  const changed = (event) => [NAME, null].includes(event.key) && tell(here);
+  const changed = (event) => [NAME, null].includes(event.key) && atRest(here);
   addEventListener("storage", changed);
   return () => {
+    clearTimeout(here.waits);
     removeEventListener("storage", changed);
     mounted.delete(parentElement);
   };
@@ -35,6 +36,15 @@ function done({ wish, key }) {
   } catch {
     return false;
   }
+}
+
+// Tell it when the page's run has ended. Streamlit drops what a run has still to send if a fragment asks to run
+// in the very moment in which it ends: on a busy server the foot of the page would be missing.
+function atRest(here) {
+  clearTimeout(here.waits);
+  const state = document.querySelector("[data-test-script-state]")?.dataset.testScriptState;
+  if (state === undefined || state === "notRunning") tell(here);
+  else here.waits = setTimeout(() => atRest(here), 50);
 }
 
 function tell(here) {
