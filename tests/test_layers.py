@@ -23,7 +23,7 @@ LAYERS = (
     ("edited",),
     ("scenario", "questions"),
     ("forms", "progress"),
-    ("batch", "store"),
+    ("batch", "store", "credential"),
     ("model", "edits"),
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline", "puzzle"),
@@ -64,7 +64,7 @@ LAYERS = (
     ("lessons",),
     ("coverage",),
     ("content_check", "live"),
-    ("commands",),
+    ("commands", "credential_commands"),
     ("cli",),
     ("__main__",),
 )
@@ -72,6 +72,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SCREENS = ("streamlit", "plotly")
 CORE = sorted(path for path in (ROOT / "dpsim").glob("*.py"))
 EXERCISES = sorted((ROOT / "dpsim" / "exercises").glob("*.py"))
+CREDENTIAL = sorted((ROOT / "dpsim" / "credential").glob("*.py"))
 LIVE = sorted((ROOT / "dpsim" / "live").rglob("*.py"))
 UI = sorted((ROOT / "dpsim" / "ui").rglob("*.py"))
 PAGES = [*(ROOT / "pages").rglob("*.py"), *(p for p in [ROOT / "app.py"] if p.exists())]
@@ -112,7 +113,7 @@ def known(path: Path) -> set[str]:
     """The modules of dpsim that a file imports; `__init__` where it takes a name from dpsim itself."""
     names = {name for name, _ in imported(path) if name.startswith("dpsim.")}
     first = {name.split(".")[1] for name in names}
-    places = {"live", "ui", "exercises", *(p.stem for p in CORE)}
+    places = {"live", "ui", "exercises", "credential", *(p.stem for p in CORE)}
     return {name if name in places else "__init__" for name in first}
 
 
@@ -130,6 +131,13 @@ def test_the_exercises_know_only_earlier_layers_and_python_itself(path: Path) ->
     assert outside(path) <= {"numpy"}
 
 
+@pytest.mark.parametrize("path", CREDENTIAL, ids=lambda path: path.stem)
+def test_certificates_know_only_earlier_layers_pyjwt_and_cryptography(path: Path) -> None:
+    above = {name for name in known(path) if LEVEL.get(name, len(LAYERS)) >= LEVEL["credential"]}
+    assert above <= {"credential"}, f"{path.name} must not know {sorted(above)}"
+    assert outside(path) <= {"jwt", "cryptography"}
+
+
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(path: Path) -> None:
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
@@ -138,14 +146,14 @@ def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(pat
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
 
-@pytest.mark.parametrize("path", [*CORE, *EXERCISES, *LIVE], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*CORE, *EXERCISES, *CREDENTIAL, *LIVE], ids=lambda path: path.stem)
 def test_streamlit_and_plotly_stay_in_the_app_its_pages_and_ui(path: Path) -> None:
     assert not outside(path) & set(SCREENS)
     assert "ui" not in known(path)
 
 
 def test_torch_stays_in_live() -> None:
-    for path in (*CORE, *EXERCISES, *UI, *PAGES):
+    for path in (*CORE, *EXERCISES, *CREDENTIAL, *UI, *PAGES):
         assert "torch" not in outside(path), path.name
 
 
@@ -171,12 +179,12 @@ def test_live_and_simulate_do_not_know_each_other() -> None:
 
 
 def test_nothing_in_dpsim_knows_a_page() -> None:
-    for path in (*CORE, *LIVE, *UI):
+    for path in (*CORE, *CREDENTIAL, *LIVE, *UI):
         assert "pages" not in {name.partition(".")[0] for name, _ in imported(path)}, path.name
 
 
 def test_every_module_of_the_list_exists() -> None:
-    assert {"live", "exercises", *(path.stem for path in CORE)} >= set(LEVEL)
+    assert {"live", "exercises", "credential", *(path.stem for path in CORE)} >= set(LEVEL)
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -203,6 +211,10 @@ def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
 
 def test_starting_live_runs_loads_no_torch() -> None:
     assert "torch" not in loaded_by("import dpsim.live.launch, dpsim.cli")
+
+
+def test_the_command_line_loads_cryptography_only_where_it_is_needed() -> None:
+    assert not loaded_by("import dpsim.cli") & {"jwt", "cryptography", "dpsim.credential"}
 
 
 def test_simulating_a_preset_loads_no_torch_no_streamlit_and_no_plotly() -> None:
