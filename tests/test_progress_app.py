@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from test_app import APP, is_fine, page_text, plain
 from test_lessons import WHOLE
 
+import dpsim.database
 import dpsim.store
 from dpsim.exercises import items
 from dpsim.lessons import Lesson, lessons
@@ -372,7 +373,7 @@ def test_without_its_database_the_app_goes_on_and_catches_up_later(
     assert json.loads(exported(me(app)))["answers"] == {PLACE: str(RIGHT)}
     folder.mkdir()
     monkeypatch.setenv("DPSIM_DATABASE", file)
-    monkeypatch.setattr(dpsim.store, "AGAIN_S", 0.0)
+    monkeypatch.setattr(dpsim.database, "AGAIN_S", 0.0)
     app.run()
     is_fine(app)
     assert store(file).answers(learner_id(KEY)) == {PLACE: str(RIGHT)}

@@ -25,11 +25,13 @@ import sqlalchemy as sql
 from postgres import NO_POSTGRES, postgres_programs, served_postgres
 from serving import ROOT
 
+import dpsim.database
 import dpsim.store
 from dpsim.checks import InputError
+from dpsim.database import UnreachableError
 from dpsim.progress import Attempt
 from dpsim.recovery import learner_id
-from dpsim.store import Store, UnreachableError
+from dpsim.store import Store
 
 ANNE, BEN = learner_id("0" * 32), learner_id("1" * 32)
 TABLES = ("learners", "attempts", "places")
@@ -111,7 +113,8 @@ def test_learners_do_not_see_each_other(opened: Callable[[], Store]) -> None:
 
 def test_the_export_is_everything_that_the_database_holds(opened: Callable[[], Store], url: str) -> None:
     kept = opened()
-    assert kept.export(ANNE) == {"learner": ANNE, "created_at": None, "attempts": [], "answers": {}}
+    nothing: dict[str, Any] = {"attempts": [], "answers": {}, "tests": [], "certificates": []}
+    assert kept.export(ANNE) == {"learner": ANNE, "created_at": None, **nothing}
     kept.record(ANNE, attempt(1))
     kept.keep_answer(ANNE, "a/b/c", "1")
     export = kept.export(ANNE)
@@ -255,7 +258,7 @@ def test_a_server_that_is_not_there_is_said_to_be_and_not_asked_again_at_once(
         with pytest.raises(UnreachableError):
             kept.answers(ANNE)
     assert time.monotonic() - begun < 0.5
-    monkeypatch.setattr(dpsim.store, "AGAIN_S", 0.0)
+    monkeypatch.setattr(dpsim.database, "AGAIN_S", 0.0)
     with pytest.raises(UnreachableError):
         kept.answers(ANNE)
 

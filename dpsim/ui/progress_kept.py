@@ -7,9 +7,9 @@ from collections.abc import Callable
 import streamlit as st
 
 from dpsim.checks import InputError
+from dpsim.database import UnreachableError
 from dpsim.prose import literal
 from dpsim.recovery import recovery_code
-from dpsim.store import UnreachableError
 from dpsim.ui.learner import Learner, delete, exported, learner, opened, use_code
 
 CODE, SHOW, SURE, SAID = "progress.code", "progress.shown", "progress.sure", "progress.said"

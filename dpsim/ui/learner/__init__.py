@@ -111,7 +111,7 @@ def _settle(me: Learner) -> None:
     if kept is None:
         me.loaded, me.waiting = True, []
         return
-    from dpsim.store import UnreachableError
+    from dpsim.database import UnreachableError
 
     who = learner_id(me.key)
     try:
@@ -146,7 +146,7 @@ def use_code(code: str) -> None:
     nothing is kept under it; UnreachableError."""
     key, kept, me = key_of(code), opened(), learner()
     who = learner_id(key)
-    if kept is None or not (kept.answers(who) or kept.attempts(who)):
+    if kept is None or not kept.knows(who):
         raise InputError("recovery code", "must be of something that is kept here", "nothing kept")
     if me.key:
         me.forget()
