@@ -18,7 +18,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from dpsim.credential.credential import Score, credential, sign
 from dpsim.credential.keys import Keys
 from dpsim.credential.operator import Operator, address
-from dpsim.credential.verify import Verification, verify
+from dpsim.credential.verify import NAMES, Verification, verify
+
+Change = Callable[[dict[str, Any]], object]
 
 ID = UUID("3f2c8a10-9d57-4e0b-8b1e-0c6a5d4e3f21")
 PASSED, ISSUED, NOW = 1_700_000_000.5, 1_700_000_100.25, 1_700_000_200.0  # November 2023
@@ -93,7 +95,7 @@ def with_header(changed: Mapping[str, Any], drop: tuple[str, ...] = ()) -> str:
     return forged(written(header), text.split(".")[1])
 
 
-def with_payload(change: Callable[[dict[str, Any]], object]) -> str:
+def with_payload(change: Change) -> str:
     """The certificate with a changed payload, signed anew with the operator's key."""
     text = token()
     payload = copy.deepcopy(opened(text, 1))
@@ -101,7 +103,23 @@ def with_payload(change: Callable[[dict[str, Any]], object]) -> str:
     return forged(text.split(".")[0], written(payload))
 
 
-def altered(change: Callable[[dict[str, Any]], object]) -> str:
+def altered(change: Change) -> str:
     """The certificate with a changed payload under its old signature."""
     header, _, signature = token().split(".")
     return f"{header}.{with_payload(change).split('.')[1]}.{signature}"
+
+
+def subject(payload: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = payload["credentialSubject"]
+    return found
+
+
+def refused(text: str, check: str = "signature") -> str:
+    """`text` is not valid because of `check`, and nothing of what it says is handed on; what was said."""
+    found = verified(text)
+    assert found.outcome == "not valid"
+    assert outcomes(found)[check] == "failed"
+    if check == "signature":
+        assert (found.credential, found.facts) == (None, None)
+    assert tuple(outcomes(found)) == NAMES
+    return said(found, check)
