@@ -86,8 +86,9 @@ def test_a_seed_says_everything_and_no_item_comes_twice_that_need_not(
 @law(30)
 @given(seeds)
 def test_where_an_item_comes_twice_it_has_other_numbers(seed: str) -> None:
-    twice = tuple(Objective("a-lesson", f"o{n}", "", ("x-T1",)) for n in range(3))
-    assert len({one.asked.question for one in questions(seed, twice)}) == 3
+    for name in ("x-T1", "x-E10-1"):  # the latter has just three
+        twice = tuple(Objective("a-lesson", f"o{n}", "", (name,)) for n in range(2))
+        assert len({one.asked.question for one in questions(seed, twice)}) == 2
     one, other = questions(seed, ALL), questions(f"{seed}+", ALL)
     assert [p.asked for p in one] != [p.asked for p in other]
 
@@ -137,13 +138,12 @@ def test_an_answer_to_a_question_that_is_not_there_counts_for_nothing() -> None:
     assert score(posed, {len(posed): FAR, -1: right_answer(posed[-1].asked)}) == Score(0, len(posed))
 
 
-@law(200)
-@given(st.integers(1, 200).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
-def test_four_fifths_pass_exactly(counts: tuple[int, int]) -> None:
-    right, of = counts
-    assert Score(right, of).passed == (Fraction(right, of) >= Fraction(8, 10))
-    assert Score(right, of).passed == (right >= needed(of))
+def test_four_fifths_pass_exactly() -> None:
     assert Fraction(80, 100) == PASS
+    for of in range(1, 120):
+        passed = [right for right in range(of + 1) if Score(right, of).passed]
+        assert passed == [right for right in range(of + 1) if Fraction(right, of) >= Fraction(8, 10)]
+        assert passed[0] == needed(of)
 
 
 @pytest.mark.parametrize(("right", "of"), [(1, 0), (-1, 5), (6, 5), (True, 5), (1, 10_001)])
