@@ -16,7 +16,7 @@ from dpsim.checks import text
 from dpsim.database import check_room, pragma
 from dpsim.kept_tests import KeptTests
 from dpsim.progress import LONGEST_GIVEN, Attempt, name
-from dpsim.tables import ATTEMPTS, LEARNERS, OF_LEARNER, PLACES
+from dpsim.tables import ATTEMPTS, LEARNERS, PLACES
 from dpsim.user_data import user_data
 
 MOST = 20_000  # a learner's attempts, and places; more are refused, so that what was learned stays known
@@ -78,7 +78,8 @@ class Store(KeptTests):
             return connection.execute(chosen).first() is not None
 
     def export(self, learner: str) -> dict[str, Any]:
-        """Everything that is kept about a learner, as JSON can hold it; times in seconds since 1970, UTC."""
+        """Everything that is kept about a learner but the seed of an open test, as JSON can hold it; times in
+        seconds since 1970, UTC."""
         chosen = sql.select(LEARNERS.c.created_at).where(LEARNERS.c.id == learner)
         with self._begun() as connection:
             created_at = connection.execute(chosen).scalar()
@@ -95,8 +96,6 @@ class Store(KeptTests):
         """Delete everything that is kept about a learner; a SQLite file is overwritten there. The indices of
         the learner's certificates stay, as they are."""
         with self._begun(writes=True) as connection:
-            for table in OF_LEARNER:
-                connection.execute(sql.delete(table).where(table.c.learner == learner))
             connection.execute(sql.delete(LEARNERS).where(LEARNERS.c.id == learner))
         if self._open().dialect.name == "sqlite":
             pragma(self._open(), "wal_checkpoint(TRUNCATE)")  # nor is it in the file beside it any more

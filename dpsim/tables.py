@@ -92,4 +92,3 @@ CERTIFICATES = sql.Table(
     sql.Column("index", sql.ForeignKey("status_indices.index"), nullable=False, unique=True),
     sql.Column("issued_at", sql.Double, nullable=False),
 )
-OF_LEARNER = (PLACES, ATTEMPTS, CERTIFICATES, TESTS)  # test_answers go with their tests

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from postgres import NO_POSTGRES, postgres_programs, served_postgres
 from serving import Pages, chromium_path, launched_chromium, no_chromium, served_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
     from stage_page import Stage
+
+    from dpsim.store import Store
 
 DESKTOP = {"width": 1280, "height": 900}
 FORGET = "try { localStorage.removeItem('dpsim.key'); } catch {}"
@@ -112,3 +116,45 @@ def visit(pages: Pages, app_url: str) -> Callable[..., Stage]:
     from stage_page import Stage
 
     return pages(Stage, app_url)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """A PostgreSQL server. Without one: skipped, or failed where DPSIM_REQUIRE_POSTGRES is 1."""
+    programs = postgres_programs()
+    if programs is None:
+        if os.environ.get("DPSIM_REQUIRE_POSTGRES") == "1":
+            pytest.fail(NO_POSTGRES)
+        pytest.skip(NO_POSTGRES)
+    with served_postgres(programs) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'p.sqlite3'}"
+    import sqlalchemy as sql
+
+    server, name = request.getfixturevalue("postgres"), f"d{time.monotonic_ns()}"
+    engine = sql.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sql.pool.NullPool)
+    with engine.connect() as connection:
+        connection.execute(sql.text(f"CREATE DATABASE {name}"))
+    return str(server).replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture
+def opened(url: str) -> Iterator[Callable[[], Store]]:
+    """Opens the database anew, as a process does that has just started."""
+    from dpsim.store import Store
+
+    made: list[Store] = []
+
+    def anew() -> Store:
+        made.append(Store(url))
+        return made[-1]
+
+    yield anew
+    for each in made:
+        each.close()

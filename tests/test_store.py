@@ -7,14 +7,13 @@ DPSIM_REQUIRE_POSTGRES is 1.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +21,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sql
-from postgres import NO_POSTGRES, postgres_programs, served_postgres
 from serving import ROOT
 
 import dpsim.database
@@ -40,44 +38,6 @@ TABLES = ("learners", "attempts", "places")
 def attempt(n: int = 0, **changed: Any) -> Attempt:
     given = {"item": f"x-{n}", "seed": str(n), "kind": "number", "given": "1/2", "right": True}
     return Attempt(**{**given, "misconception": "", "at": 1.7e9 + n / 7, **changed})
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """A PostgreSQL server for this file."""
-    programs = postgres_programs()
-    if programs is None:
-        if os.environ.get("DPSIM_REQUIRE_POSTGRES") == "1":
-            pytest.fail(NO_POSTGRES)
-        pytest.skip(NO_POSTGRES)
-    with served_postgres(programs) as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'p.sqlite3'}"
-    server, name = request.getfixturevalue("postgres"), f"d{time.monotonic_ns()}"
-    engine = sql.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sql.pool.NullPool)
-    with engine.connect() as connection:
-        connection.execute(sql.text(f"CREATE DATABASE {name}"))
-    return str(server).replace("/postgres?", f"/{name}?")
-
-
-@pytest.fixture
-def opened(url: str) -> Iterator[Callable[[], Store]]:
-    """Opens the database anew, as a process does that has just started."""
-    made: list[Store] = []
-
-    def anew() -> Store:
-        made.append(Store(url))
-        return made[-1]
-
-    yield anew
-    for each in made:
-        each.close()
 
 
 def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
