@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from dpsim import app, commands
 from dpsim.checks import InputError
 from dpsim.commands import Report
+from dpsim.exports import FORMATS
 from dpsim.scenario import COLLECTIVES, SCHEMES
 
 
@@ -112,6 +113,14 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--dtype", metavar="float32|float64")
     command("hardware", commands.hardware_command, "the hardware that is kept")
     command("devices", commands.devices_command, "what live runs have on this machine")
+    sub = command("export", commands.export_command, "the exercise bank as a file for learning platforms")
+    sub.add_argument("format", metavar="|".join(FORMATS))
+    sub.add_argument("--items", nargs="+", metavar="ID", help="these exercises only, such as x-R1")
+    sub.add_argument("--variants", type=_number, default=1, metavar="K", help="of each, 1 to 50")
+    sub.add_argument(
+        "--seed", type=_number, default=1, metavar="S", help="of the first (default: %(default)s)"
+    )
+    sub.add_argument("--out", metavar="FILE", help="else it is printed")
     command("presets", commands.presets_command, "the presets by name and title")
     sub = command("app", commands.app_command, "start the app")
     sub.add_argument("--port", type=_number, default=8501)
@@ -139,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.json:
         text = json.dumps(report, allow_nan=False)
     else:
-        text = report["text"] if args.command == "beats" else _readable(report)
+        text = report["text"] if "text" in report else _readable(report)
     try:
         print(text, flush=True)
     except BrokenPipeError:  # whoever read us has had enough, as in `dpsim beats … | head`
