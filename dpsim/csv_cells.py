@@ -1,9 +1,9 @@
 """Tables as CSV for spreadsheets and gradebooks, in which no text can be taken for a formula.
 
-A spreadsheet takes a cell for a formula that begins with = + - or @, also behind spaces and in full width. What
-is in quotes is one cell for a program that parts cells at commas; one that parts them at semicolons or tabs
-may see a cell begin inside a text. Wherever a formula could begin, an apostrophe stands before it. Where a
-text holds apostrophes there already it gets one more, so that taking one away gives the text back.
+A spreadsheet takes a cell for a formula that begins with = + - or @, for some also behind spaces and in full
+width. What stands in quotes is one cell where cells are parted at commas; where they are parted at semicolons
+or tabs, one may begin inside a text. Wherever a formula could begin, an apostrophe is put before it: one more
+where there are some already, so that taking one away gives the text back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from dpsim.checks import InputError
 Cell = str | int | float | None
 
 _UNSEEN = "\\x00-\\x20\\x7f-\\xa0\\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
-_SIGNS = "=+@\\-\uff1d\uff0b\uff20\uff0d\ufe66\ufe62\ufe6b\ufe63\u207a\u207b\u207c\u208a\u208b\u208c"
+_SIGNS = "=+@\\-"  # and their full, small, raised and lowered forms
+_SIGNS += "\uff1d\uff0b\uff20\uff0d\ufe66\ufe62\ufe6b\ufe63\u207a\u207b\u207c"
+_SIGNS += "\u208a\u208b\u208c\u2a75\u2a76\ufb29"
 _BEGINS = re.compile(rf"(^|[;\t\r\n])(?=['\"{_UNSEEN}]*[{_SIGNS}]|'*[\t\r\n])")
 
 
@@ -46,6 +48,8 @@ def text_cell(text: str) -> str:
 def _cell(value: Cell) -> str | int | float:
     if value is None or isinstance(value, str):
         return text_cell(value or "")
+    if isinstance(value, int):
+        return int(value)
     if not math.isfinite(value):
         raise InputError("cell", "must be a finite number", value)
-    return int(value) if isinstance(value, int) else float(value)
+    return float(value)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from dpsim.exports.frozen import Frozen, LeftOut
-from dpsim.exports.put import ANY, Answer, Put, decimal, plain
+from dpsim.exports.put import ANY, Answer, Put, decimal, line
 
 _CONTROL = re.compile(r"[\\~=#{}:]")
 
@@ -20,9 +20,9 @@ def gift(
     questions: Iterable[tuple[Frozen, Put]], topics: Mapping[str, str], left_out: Sequence[LeftOut]
 ) -> str:
     """The questions, in categories by topic; above them, as remarks, what was left out."""
-    blocks = ["".join(f"// {_line(entry.said)}\n" for entry in left_out)] if left_out else []
+    blocks = ["".join(f"// {line(entry.said)}\n" for entry in left_out)] if left_out else []
     for topic, group in groupby(questions, key=lambda pair: pair[0].item.topic):
-        blocks.append(f"$CATEGORY: $course$/top/dpsim/{_line(topics[topic]).replace('/', '//')}\n")
+        blocks.append(f"$CATEGORY: $course$/top/dpsim/{line(topics[topic]).replace('/', '//')}\n")
         blocks += [_question(frozen, put) for frozen, put in group]
     return "\n".join(blocks)
 
@@ -41,7 +41,7 @@ def _question(frozen: Frozen, put: Put) -> str:
     general = "\n\n".join(part for part in (put.right, put.general) if part)
     lines = [
         f"// [id:{frozen.idnumber}] [tag:dpsim] [tag:{frozen.item.id}]",
-        f"::{escaped(_line(frozen.name))}::[markdown]{escaped(asks)} {begin}",
+        f"::{escaped(line(frozen.name))}::[markdown]{escaped(asks)} {begin}",
         *(f"\t{_ANSWERS[put.kind](answer)}" for answer in put.answers),
         f"\t####{_body(general)}",
         "}\n",
@@ -73,7 +73,3 @@ _ANSWERS = {"numerical": _number, "single": _one, "multiple": _several, "matchin
 def _body(text: str) -> str:
     """`text` where a format in brackets or a weight between % could stand, which it may look like."""
     return f"{'[markdown]' if text[:1] in ('[', '%') else ''}{escaped(text)}"
-
-
-def _line(text: str) -> str:
-    return " ".join(plain(text).split())

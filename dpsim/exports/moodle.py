@@ -7,7 +7,7 @@ from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from dpsim.exports.frozen import Frozen, LeftOut
-from dpsim.exports.put import Answer, Put, decimal, plain
+from dpsim.exports.put import Answer, Put, decimal, line
 
 _TYPES = {
     "numerical": "numerical",
@@ -34,15 +34,15 @@ def moodle_xml(
 
 def _category(quiz: Element, topic: str, title: str, left_out: Sequence[LeftOut]) -> None:
     category = SubElement(quiz, "question", type="category")
-    _text(category, "category", f"$course$/top/dpsim/{plain(title).replace('/', '//')}", "")
+    _text(category, "category", f"$course$/top/dpsim/{line(title).replace('/', '//')}", "")
     said = [f"Exercises of dpsim on: {title}.", *(f"{entry.said}." for entry in left_out)]
-    _text(category, "info", plain("\n\n".join(said)), "plain_text")
+    _text(category, "info", "\n".join(map(line, said)), "plain_text")
     _leaf(category, "idnumber", f"dpsim-{topic}")
 
 
 def _question(quiz: Element, frozen: Frozen, put: Put) -> None:
     question = SubElement(quiz, "question", type=_TYPES[put.kind])
-    _text(question, "name", plain(frozen.name), "")
+    _text(question, "name", line(frozen.name), "")
     _text(question, "questiontext", put.text)
     _text(question, "generalfeedback", put.general)
     _leaf(question, "defaultgrade", "1")

@@ -11,14 +11,14 @@ from dpsim.exports.mathjax import with_mathjax
 from dpsim.typed_number import units_for
 
 ANY = "*"  # the answer that meets whatever no other has met
-WRONG_CHOICE = -100.0  # of several: who chooses a wrong one gets nothing, the nearest to all or nothing
+WRONG_CHOICE = -100.0  # of several: a wrong one takes all, the nearest to all or nothing
 PLACES = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")  # no more steps are put in order
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0 has no such characters
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, what it is worth in percent, and what is said to it. Of a number also how far one may be off.
+    """An answer, what it is worth in percent, what is said to it, and how far from a number one may be.
 
     `text` is Markdown in a question with options, a decimal number or ANY in one for a number, and the place
     of the step `of` where steps are put in order.
@@ -70,7 +70,7 @@ def _number(frozen: Frozen) -> Parts:
         *(Answer(decimal(slip.value), 0, _text(slip.feedback), tolerance) for slip in asked.wrong),
         Answer(ANY, 0, _text(asked.other)),
     )
-    units = tuple((plain(name), decimal(1 / factor)) for name, factor in units_for(asked.unit).items())
+    units = tuple((line(name), decimal(1 / factor)) for name, factor in units_for(asked.unit).items())
     return "numerical", answers, "", units
 
 
@@ -132,6 +132,11 @@ def decimal(value: float) -> str:
 def plain(text: str) -> str:
     """`text` without the characters that XML knows no way to write."""
     return _NO_XML.sub("", text)
+
+
+def line(text: str) -> str:
+    """`text` as one line, for names, which are no Markdown."""
+    return " ".join(plain(text).split())
 
 
 def _text(markdown: str) -> str:
