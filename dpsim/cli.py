@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from dpsim import app, commands, credential_commands
 from dpsim.checks import InputError
 from dpsim.commands import Report
+from dpsim.exports import FORMATS
 from dpsim.scenario import COLLECTIVES, SCHEMES
 
 
@@ -133,6 +134,19 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--dtype", metavar="float32|float64")
     command("hardware", commands.hardware_command, "the hardware that is kept")
     command("devices", commands.devices_command, "what live runs have on this machine")
+    sub = command(
+        "export",
+        commands.export_command,
+        "the exercise bank as a file for learning platforms",
+        text=lambda report: report["text"] if "text" in report else _readable(report),
+    )
+    sub.add_argument("format", metavar="|".join(FORMATS))
+    sub.add_argument("--items", nargs="+", metavar="ID", help="these exercises only, such as x-R1")
+    sub.add_argument("--variants", type=_number, default=1, metavar="K", help="of each, 1 to 50")
+    sub.add_argument(
+        "--seed", type=_number, default=1, metavar="S", help="of the first (default: %(default)s)"
+    )
+    sub.add_argument("--out", metavar="FILE", help="else it is printed")
     command("presets", commands.presets_command, "the presets by name and title")
     what = "the key that signs certificates, and former ones"
     keys = subparsers.add_parser("keys", help=what, description=what).add_subparsers(

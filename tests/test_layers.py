@@ -19,7 +19,18 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary", "user_data"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published"),
+    (
+        "base_url",
+        "csv_cells",
+        "parts",
+        "typed",
+        "typed_number",
+        "prose",
+        "fit",
+        "misconceptions",
+        "recovery",
+        "published",
+    ),
     ("edited",),
     ("scenario", "questions"),
     ("forms", "progress", "score"),
@@ -62,6 +73,7 @@ LAYERS = (
     ("setting",),
     ("beats", "ask_rounds"),
     ("exercises", "ask"),
+    ("exports",),
     ("keys",),
     ("directives",),
     ("lessons",),
@@ -76,6 +88,7 @@ SCREENS = ("streamlit", "plotly")
 CORE = sorted(path for path in (ROOT / "dpsim").glob("*.py"))
 EXERCISES = sorted((ROOT / "dpsim" / "exercises").glob("*.py"))
 CREDENTIAL = sorted((ROOT / "dpsim" / "credential").glob("*.py"))
+EXPORTS = sorted((ROOT / "dpsim" / "exports").glob("*.py"))
 LIVE = sorted((ROOT / "dpsim" / "live").rglob("*.py"))
 UI = sorted((ROOT / "dpsim" / "ui").rglob("*.py"))
 PAGES = [*(ROOT / "pages").rglob("*.py"), *(p for p in [ROOT / "app.py"] if p.exists())]
@@ -116,7 +129,7 @@ def known(path: Path) -> set[str]:
     """The modules of dpsim that a file imports; `__init__` where it takes a name from dpsim itself."""
     names = {name for name, _ in imported(path) if name.startswith("dpsim.")}
     first = {name.split(".")[1] for name in names}
-    places = {"live", "ui", "exercises", "credential", *(p.stem for p in CORE)}
+    places = {"live", "ui", "exercises", "credential", "exports", *(p.stem for p in CORE)}
     return {name if name in places else "__init__" for name in first}
 
 
@@ -142,6 +155,13 @@ def test_certificates_know_only_earlier_layers_and_what_signs_and_draws_them(pat
     assert outside(path) <= ({"reportlab", "PIL"} if drawn else {"jwt", "cryptography"})
 
 
+@pytest.mark.parametrize("path", EXPORTS, ids=lambda path: path.stem)
+def test_the_exports_know_only_earlier_layers_and_python_itself(path: Path) -> None:
+    above = {name for name in known(path) if LEVEL.get(name, len(LAYERS)) >= LEVEL["exports"]}
+    assert above <= {"exports"}, f"{path.name} must not know {sorted(above)}"
+    assert not outside(path)
+
+
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(path: Path) -> None:
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
@@ -151,6 +171,9 @@ def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(pat
 
 
 @pytest.mark.parametrize("path", [*CORE, *EXERCISES, *CREDENTIAL, *LIVE], ids=lambda path: path.stem)
+
+
+@pytest.mark.parametrize("path", [*CORE, *EXERCISES, *EXPORTS, *LIVE], ids=lambda path: path.stem)
 def test_streamlit_and_plotly_stay_in_the_app_its_pages_and_ui(path: Path) -> None:
     assert not outside(path) & set(SCREENS)
     assert "ui" not in known(path)
@@ -158,6 +181,7 @@ def test_streamlit_and_plotly_stay_in_the_app_its_pages_and_ui(path: Path) -> No
 
 def test_torch_stays_in_live() -> None:
     for path in (*CORE, *EXERCISES, *CREDENTIAL, *UI, *PAGES):
+    for path in (*CORE, *EXERCISES, *EXPORTS, *UI, *PAGES):
         assert "torch" not in outside(path), path.name
 
 
@@ -189,6 +213,7 @@ def test_nothing_in_dpsim_knows_a_page() -> None:
 
 def test_every_module_of_the_list_exists() -> None:
     assert {"live", "exercises", "credential", *(path.stem for path in CORE)} >= set(LEVEL)
+    assert {"live", "exercises", "exports", *(path.stem for path in CORE)} >= set(LEVEL)
 
 
 def loaded_by(statement: str) -> set[str]:
