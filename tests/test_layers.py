@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary", "user_data"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published"),
+    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published", "rates"),
     ("edited",),
     ("scenario", "questions"),
     ("forms", "progress", "score"),
@@ -134,9 +134,10 @@ def test_the_exercises_know_only_earlier_layers_and_python_itself(path: Path) ->
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
-def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(path: Path) -> None:
+def test_the_core_needs_numpy_alone_and_single_rooms_one_package_more(path: Path) -> None:
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
     allowed |= {"sqlalchemy"} if path.stem in {"tables", "database", "kept_tests", "store"} else set()
+    allowed |= {"limits"} if path.stem == "rates" else set()
     assert outside(path) <= allowed
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
