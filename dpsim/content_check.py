@@ -26,7 +26,7 @@ MINUTES_PER_STAGE = 1.0
 MINUTES_PER_QUESTION = 0.4
 MINUTES_OFF = 1.5
 SEEDS = tuple(map(str, range(3)))  # of variants that are drawn to check an exercise
-PAGES = ("/", "/lab", "/lesson", "/practice", "/progress")
+PAGES = ("/", "/lab", "/lesson", "/practice", "/test", "/progress")
 
 
 def check() -> list[str]:

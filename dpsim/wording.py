@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 MINUS = "\u2212"
 
 
@@ -121,3 +136,21 @@ def at_start(text: str) -> str:
 def plural(count: int, word: str) -> str:
     """ "1 token", "2 tokens"."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Ascending numbers, long runs of them short: "3, 7 and 9 to 36"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    short = [[f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(n) for n in run] for run in runs]
+    return listed([text for texts in short for text in texts])
+
+
+def day(seconds: float) -> str:
+    """The day of a time in seconds since 1970, in UTC: 3 May 2026."""
+    at = datetime.fromtimestamp(seconds, UTC)
+    return f"{at.day} {MONTHS[at.month - 1]} {at.year}"

@@ -36,7 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_database(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What the tests answer goes into a file of their own, never into the user's data."""
+    """What the tests answer goes into a file of their own, never into the user's data; they answer fast."""
+    os.environ["DPSIM_LIMITS"] = "off"
     os.environ["DPSIM_DATABASE"] = f"sqlite:///{tmp_path_factory.mktemp('store') / 'progress.sqlite3'}"
 
 

@@ -12,20 +12,33 @@ from dpsim.puzzle import judged, parse, target
 from dpsim.questions import Asked
 from dpsim.ui.answers import answer, give
 from dpsim.ui.ring_puzzle import cell_picker, ring_puzzle, said
+from dpsim.ui.slow_down import slow_down
 from dpsim.wording import plural
 
 
 def form(asked: Asked, place: str, label: str, icon: str, item: str | None = None, seed: str = "") -> None:
     """Draw the question with a button that gives the answer. `item` and `seed` say which variant it is: the
     question at this place where nothing is said, and none that is kept beyond the session for ""."""
+
+    def keep(given: str) -> None:
+        give(place, given, judged(asked, given), asked.kind, place if item is None else item, seed)
+
+    fields(asked, place, label, icon, answer(asked, place), keep)
+
+
+def fields(
+    asked: Asked, place: str, label: str, icon: str, given: str | None, keep: Callable[[str], None]
+) -> None:
+    """Draw the question, with what was given before in it, and a button that hands what is in it to `keep`,
+    which may refuse it with an InputError."""
     refused = st.session_state.get(f"{place}:refused")
     drawn = asked.kind in DRAWN
     with st.container(border=True) if drawn else st.form(f"{place}:form"):
-        FIELDS[asked.kind](asked, place, answer(asked, place))
+        FIELDS[asked.kind](asked, place, given)
         button = st.button if drawn else st.form_submit_button
         button(
             label, icon=icon, type="primary", key=f"{place}:give", on_click=_give,
-            args=(place, asked, item, seed),
+            args=(place, asked, given, keep),
         )  # fmt: skip
         if refused:
             st.error(literal(refused))
@@ -136,20 +149,21 @@ DRAWN = {  # what is no widget of a form, and what is asked for where nothing ha
 }
 
 
-def _give(place: str, asked: Asked, item: str | None, seed: str) -> None:
+def _give(place: str, asked: Asked, before: str | None, keep: Callable[[str], None]) -> None:
     """Take what is in the form as the answer, unless it is none: then say so, and count no attempt."""
     wrong = None
     try:
-        given = _given(place, asked)
-        found = judged(asked, given)
+        given = _given(place, asked, before)
+        if said := slow_down("answer"):
+            raise InputError("answer", said, None)
+        judged(asked, given)
+        keep(given)
     except InputError as error:
         wrong = error.rule if error.value is None else str(error)
-    else:
-        give(place, given, found, asked.kind, place if item is None else item, seed)
     st.session_state[f"{place}:refused"] = wrong
 
 
-def _given(place: str, asked: Asked) -> str:
+def _given(place: str, asked: Asked, before: str | None) -> str:
     """What stands in the form, as it is kept; InputError without a value where something is missing."""
     if asked.kind == "choose-several":
         several = [i for i in range(len(asked.options)) if st.session_state.get(f"{place}:given.{i}")]
@@ -164,7 +178,7 @@ def _given(place: str, asked: Asked) -> str:
             raise InputError("answer", "Choose every step once.", None)
         return ",".join(map(str, places))
     if asked.kind in DRAWN:
-        drawn = said(f"{place}:given", answer(asked, place) or "")
+        drawn = said(f"{place}:given", before or "")
         if not drawn:
             raise InputError("answer", DRAWN[asked.kind], None)
         return drawn

@@ -51,6 +51,7 @@ def navigation() -> StreamlitPage:
         st.Page("pages/lab.py", title="Lab", url_path="lab"),
         st.Page("pages/lesson.py", title="Lessons", url_path="lesson"),
         st.Page("pages/practice.py", title="Practice", url_path="practice"),
+        st.Page("pages/test.py", title="Test", url_path="test"),
         st.Page("pages/progress.py", title="Progress", url_path="progress"),
     ]
     page = st.navigation(pages, position="top")

@@ -64,6 +64,7 @@ def _list(found: dict[str, Lesson | InputError]) -> None:
                 st.error(literal(str(lesson)), icon=":material/error:")
                 continue
             _card(lesson)
+    st.page_link("pages/test.py", label="Take the test on all of them", icon=":material/task_alt:")
 
 
 def _card(lesson: Lesson) -> None:
@@ -136,6 +137,7 @@ def _ways_on(lesson: Lesson, at: int, found: dict[str, Lesson | InputError], com
             )  # fmt: skip
         else:
             st.button("All lessons", key="next", type="primary", on_click=_to_list)
+            st.page_link("pages/test.py", label="Take the test", icon=":material/task_alt:")
     with st.container(horizontal=True, width=TEXT_WIDTH, vertical_alignment="center"):
         # A key for each screen: the address says which is shown, and nothing chosen before does.
         key = f"turn/{lesson.slug}/{at}"

@@ -50,11 +50,11 @@ def practise(item: str, seed: str, place: str) -> bool:
             st.markdown(asked.solution)
     if series := chart_of(item, seed):
         _chart(series, place)
-    _see(asked)
+    see(asked)
     return True
 
 
-def _see(asked: Asked) -> None:
+def see(asked: Asked) -> None:
     """The way to the very situation, if a scenario can express it."""
     if asked.link:
         query: dict[str, str | list[str]] = dict(parse_qsl(asked.link, keep_blank_values=True))

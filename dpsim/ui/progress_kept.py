@@ -22,11 +22,11 @@ def kept() -> None:
     _how(me)
     for kind, text in st.session_state.pop(SAID, []):
         {"good": st.success, "bad": st.error}[kind](literal(text))
-    if me.attempts:
+    if me.attempts or me.key:  # a key is made only where there is something to keep
         _take(me)
     if not me.blocked and opened() is not None:
         _another()
-    if me.attempts:
+    if me.attempts or me.key:
         _delete()
 
 
@@ -43,9 +43,9 @@ def _how(me: Learner) -> None:
             icon=":material/cloud_off:",
         )
     st.markdown(
-        "Your answers, whether they were right, and when you gave them: on the server that shows this page, "
-        "under a random key that only your browser has. No name, no address, no account. Whoever clears the "
-        "browser's data loses the key; the recovery code brings everything back."
+        "Your answers, whether they were right, and when you gave them, your tests and certificates: on the "
+        "server that shows this page, under a random key that only your browser has. No name, no address, no "
+        "account. Whoever clears the browser's data loses the key; the recovery code brings everything back."
     )
 
 

@@ -45,6 +45,7 @@ class Learner:
     blocked: bool = False
     trouble: str = ""
     shown: bool = False  # whether the page shows anything of this
+    awaited: bool = False  # whether the page looks different once the key is known
 
     def ask(self, wish: str) -> None:
         """Ask the browser for something."""
@@ -72,8 +73,9 @@ def opened() -> Store | None:
 
 def mount() -> None:
     """Let the browser tell its key, on every page, unseen. The page is run again only when answers come in
-    that it shows."""
-    learner().shown = False
+    that it shows, or the key that it awaits."""
+    me = learner()
+    me.shown = me.awaited = False
     with st.container(key="learner"):
         _exchange()
 
@@ -82,10 +84,11 @@ def mount() -> None:
 def _exchange() -> None:
     me = learner()
     told = st.session_state.get(BROWSER)
+    before = me.key
     changed = _hear(me, told.get("said") if told is not None else None)
     data = {"turn": me.turn, "wish": me.wish, "key": me.key, "blocked": me.blocked}
     _component(key=BROWSER, data=data, default={"said": None}, on_said_change=lambda: None)
-    if changed and me.shown:
+    if (changed and me.shown) or (me.awaited and me.key != before):
         st.rerun()
 
 
