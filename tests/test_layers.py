@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("checks", "wording", "beat", "glossary", "user_data"),
+    ("checks", "wording", "beat", "glossary", "user_data", "one_file"),
     ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published"),
     ("edited",),
     ("scenario", "questions"),
