@@ -31,6 +31,7 @@ LAYERS = (
         "recovery",
         "published",
         "rates",
+        "one_file",
     ),
     ("edited",),
     ("scenario", "questions"),

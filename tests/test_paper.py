@@ -90,8 +90,9 @@ def test_the_page_says_what_was_passed_by_whom_when_and_where_to_verify_it() -> 
     assert "typed by the learner and checked by nobody" in said
 
 
-def test_without_a_name_it_says_what_it_proves_and_what_not() -> None:
-    said = page(SHOWN)
+@pytest.mark.parametrize("name", ["", " ", "\u3000"])
+def test_without_a_name_it_says_what_it_proves_and_what_not(name: str) -> None:
+    said = page(replace(SHOWN, name=name))
     assert "This certifies that the holder of one browser’s key has passed" in said
     assert (
         "It carries no name. It proves that whoever holds the browser’s key passed; not who that was." in said
@@ -231,9 +232,9 @@ def test_each_part_of_the_picture_shows_inside_the_ring(field: str) -> None:
     ("field", "value"),
     [
         ("name", "x" * 101), ("name", "two\nlines"), ("name", "half \ud83d"), ("name", None), ("title", ""),
-        ("title", "测试"), ("score", "9" * 41), ("date", ""), ("issuer", ""), ("issuer", "x" * 201), ("id", "محمد"),
-        ("link", "javascript:alert(1)"), ("link", "https://example.org/ä"), ("link", "https://example.org/a b"),
-        ("link", "https://" + "w" * 293),
+        ("title", "测试"), ("score", "9" * 41), ("date", ""), ("issuer", ""), ("issuer", "x" * 201),
+        ("id", "محمد"), ("link", "javascript:alert(1)"), ("link", "https://example.org/ä"),
+        ("link", "https://example.org/a b"), ("link", "https://" + "w" * 293),
     ],
 )  # fmt: skip
 def test_what_cannot_be_shown_is_refused_by_field(field: str, value: object) -> None:

@@ -30,7 +30,7 @@ from dpsim.credential.looks import (
     can_be_set,
     composed,
 )  # fmt: skip
-from dpsim.credential.shown import Shown
+from dpsim.credential.shown import NAMED, NAMELESS, Shown
 
 NORMAL, STRONG = "DpsimSans", "DpsimSans-Semibold"
 # Chinese, Japanese and Korean: readers of PDF have letters of their own for them, so the file holds none.
@@ -47,14 +47,6 @@ WIDTH, HEIGHT = landscape(A4)
 EDGE, COLUMN = 56.0, 500.0  # the text's left edge and its width; the ring stands beside it
 FOOT, CODE = 146.0, 112.0  # height of the panel below, and side of the code in it
 
-KEY = "Learners have no account: a key that their browser keeps stands for each of them."
-NAMELESS = (
-    f"It carries no name. It proves that whoever holds the browser’s key passed; not who that was. {KEY}"
-)
-NAMED = (
-    "The name was typed by the learner and checked by nobody. What is proved is that whoever holds the "
-    f"browser’s key passed. {KEY}"
-)
 OTHER_LETTERS = (
     f"The name stands in the credential: this file has no letters of its own for its script. {NAMED}"
 )
@@ -92,7 +84,7 @@ def _said(canvas: Canvas, shown: Shown) -> None:
     the sentence is whole without the name."""
     _write(canvas, "dpsim", STRONG, INK, EDGE, 547, COLUMN, 20, (15,))
     y = _write(canvas, "This certifies that", NORMAL, MUTED, EDGE, 462, COLUMN, 20, (14,)) - 6
-    name = composed(shown.name)
+    name = composed(shown.name).strip()
     if name and can_be_set(name):
         y = _write(canvas, name, STRONG, INK, EDGE, y, COLUMN, 80, (36, 30, 24, 20, 17, 14))
     else:
@@ -128,7 +120,7 @@ def _foot(canvas: Canvas, shown: Shown) -> None:
     bottom = _write(canvas, shown.link, NORMAL, ACCENT, x, y - 2, width, 26, (11, 10, 9, 8, 7, 6))
     canvas.linkURL(shown.link, (x, bottom, x + width, y - 2))
     y = _write(canvas, f"Id {composed(shown.id)}", NORMAL, MUTED, x, bottom - 4, width, 14, (10, 8))
-    note = NAMELESS if not shown.name else NAMED if can_be_set(shown.name) else OTHER_LETTERS
+    note = NAMELESS if not shown.name.strip() else NAMED if can_be_set(shown.name) else OTHER_LETTERS
     _write(canvas, note, NORMAL, INK, x, y - 9, width, 42, (10, 9))
 
 

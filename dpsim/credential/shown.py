@@ -10,6 +10,14 @@ from dpsim.checks import InputError
 from dpsim.credential.looks import can_be_set
 
 LONGEST = {"id": 60, "name": 100, "title": 100, "score": 40, "date": 40, "issuer": 200, "link": 300}
+KEY = "Learners have no account: a key that their browser keeps stands for each of them."
+NAMELESS = (
+    f"It carries no name. It proves that whoever holds the browser’s key passed; not who that was. {KEY}"
+)
+NAMED = (
+    "The name was typed by the learner and checked by nobody. What is proved is that whoever holds the "
+    f"browser’s key passed. {KEY}"
+)
 _LINK = re.compile(r"https?://[!-~]+")
 
 
