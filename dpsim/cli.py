@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from dpsim import app, commands, credential_commands
+from dpsim import app, commands, credential_commands, operator_commands
 from dpsim.checks import InputError
 from dpsim.commands import Report
 from dpsim.exports import FORMATS
@@ -170,6 +170,17 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("file", metavar="FILE", help="a certificate: .jwt, or .png with one in it")
     sub.add_argument("--keys", metavar="did.json", help="the issuer's keys (default: those of the settings)")
     sub.add_argument("--status", metavar="list.jwt", help="the issuer's status list")
+    sub = command(
+        "revoke", operator_commands.revoke_command, "revoke a certificate that was issued here, for good"
+    )
+    sub.add_argument("certificate", metavar="ID|FILE", help="its id, or its file (.jwt or .png)")
+    sub = command(
+        "results",
+        operator_commands.results_command,
+        "all tests that were handed in, as CSV for a gradebook",
+        text=operator_commands.results_text,
+    )
+    sub.add_argument("--out", metavar="FILE.csv", help="where to write them (default: standard output)")
     sub = command(
         "app", commands.app_command, "start the app", code=lambda report: app.run(report["command"])
     )

@@ -52,8 +52,8 @@ def verify_command(args: argparse.Namespace) -> Report:
     from dpsim.credential.baked import token_in
     from dpsim.credential.verify import verify
 
-    text = token_in(_read("FILE", args.file))
-    listed = None if args.status is None else token_in(_read("--status", args.status))
+    text = token_in(read_file("FILE", args.file))
+    listed = None if args.status is None else token_in(read_file("--status", args.status))
     found = verify(text, _issuer(args.keys), listed, time.time())
     return {
         "outcome": found.outcome,
@@ -83,12 +83,13 @@ def _issuer(path: str | None) -> Report | None:
     from dpsim.credential.operator import operator
 
     if path is not None:
-        return read_document("--keys", _read("--keys", path))
+        return read_document("--keys", read_file("--keys", path))
     own = operator()
     return None if own is None else own.did_document()
 
 
-def _read(field: str, path: str) -> bytes:
+def read_file(field: str, path: str) -> bytes:
+    """At most 10 MB of a file that a call names in `field`."""
     name = Path(path).name or path
     try:
         with Path(path).open("rb") as file:

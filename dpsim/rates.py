@@ -36,6 +36,8 @@ RATES = {
     "answer": Rate(RateLimitItemPerMinute(30), RateLimitItemPerMinute(15 * CLASS)),
     # A test takes most of an hour.
     "test": Rate(RateLimitItemPerHour(6), RateLimitItemPerHour(6 * CLASS)),
+    # Each takes one of the status list's entries for good.
+    "certificate": Rate(RateLimitItemPerHour(6), RateLimitItemPerHour(6 * CLASS)),
     # Each is a signature to be checked and perhaps a picture to be read.
     "verification": Rate(RateLimitItemPerMinute(20), RateLimitItemPerMinute(10 * CLASS)),
 }

@@ -82,6 +82,7 @@ LAYERS = (
     ("coverage", "final_test"),
     ("content_check", "live"),
     ("commands", "credential_commands"),
+    ("operator_commands",),
     ("cli",),
     ("__main__",),
 )
