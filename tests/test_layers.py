@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary", "user_data"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published"),
+    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published", "formula"),
     ("edited",),
     ("scenario", "questions"),
     ("forms", "progress"),
