@@ -113,6 +113,10 @@ def _parser() -> argparse.ArgumentParser:
     command("hardware", commands.hardware_command, "the hardware that is kept")
     command("devices", commands.devices_command, "what live runs have on this machine")
     command("presets", commands.presets_command, "the presets by name and title")
+    sub = command(
+        "items", commands.items_command, "check files with exercises of your own, and show a variant of each"
+    )
+    sub.add_argument("files", nargs="+", metavar="FILE.yaml")
     sub = command("app", commands.app_command, "start the app")
     sub.add_argument("--port", type=_number, default=8501)
     sub.add_argument("--address", default="localhost", help="where it listens")
@@ -139,10 +143,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.json:
         text = json.dumps(report, allow_nan=False)
     else:
-        text = report["text"] if args.command == "beats" else _readable(report)
+        text = report["text"] if args.command in ("beats", "items") else _readable(report)
     try:
         print(text, flush=True)
     except BrokenPipeError:  # whoever read us has had enough, as in `dpsim beats … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    return app.run(report["command"]) if args.command == "app" else 0
+    if args.command == "app":
+        return app.run(report["command"])
+    return 1 if report.get("mistakes") else 0

@@ -4,9 +4,9 @@
     2 * (R - 1) / R * bytes
 
 Numbers, names, + - * / ^, parentheses and a few functions. ^ binds tightest and to the right, and a minus
-sign in front of a power belongs to all of it, as on paper: -2^2 is -4. A formula is kept as steps for a stack,
-so that working it out needs no recursion. Numbers are exact fractions; a root or a logarithm that is no
-fraction, and a fraction of very many digits, goes on as a float.
+sign in front of a power belongs to all of it, as on paper: -2^2 is -4. A formula is kept as steps for a
+stack, so that working it out needs no recursion. Numbers are exact fractions; a root or a logarithm that is
+no fraction, and a fraction of very many digits, goes on as a float.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _OPERAND = "a number, a name, a function or ("
 
 @dataclass(frozen=True)
 class Step:
-    """What is done next with the stack: put a number or the value of a name on it, or take as many as an
-    operator or a function takes and put one."""
+    """What is done next with the stack: put a number or the value of a name on it, or take as many numbers as
+    an operator or a function takes and put one."""
 
     does: str  # nothing where a number is put
     column: int
@@ -58,7 +58,7 @@ class Formula:
     steps: tuple[Step, ...]
 
     def value(self, values: Mapping[str, Number]) -> Number:
-        """What it comes to where names have these values. InputError where that is no number, or too large."""
+        """What it comes to with these values. InputError where that is no number, or one too large."""
         stack: list[Number] = []
         for step in self.steps:
             if step.takes == 0:

@@ -19,10 +19,21 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary", "user_data"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published", "formula"),
-    ("edited",),
+    (
+        "parts",
+        "typed",
+        "typed_number",
+        "prose",
+        "fit",
+        "misconceptions",
+        "recovery",
+        "published",
+        "formula",
+        "yaml_file",
+    ),
+    ("edited", "template"),
     ("scenario", "questions"),
-    ("forms", "progress"),
+    ("forms", "progress", "own_items"),
     ("batch", "store"),
     ("model", "edits"),
     ("reduction", "optimizer", "collectives", "network"),
@@ -64,6 +75,7 @@ LAYERS = (
     ("lessons",),
     ("coverage",),
     ("content_check", "live"),
+    ("items_report",),
     ("commands",),
     ("cli",),
     ("__main__",),
@@ -131,9 +143,10 @@ def test_the_exercises_know_only_earlier_layers_and_python_itself(path: Path) ->
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
-def test_the_core_needs_numpy_alone_tomli_w_to_write_and_sqlalchemy_to_store(path: Path) -> None:
+def test_the_core_needs_numpy_alone_and_what_reads_and_stores_files_its_own_package(path: Path) -> None:
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
     allowed |= {"sqlalchemy"} if path.stem == "store" else set()
+    allowed |= {"yaml"} if path.stem == "yaml_file" else set()
     assert outside(path) <= allowed
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
@@ -196,9 +209,16 @@ def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
         "pandas",
         "tomli_w",
         "sqlalchemy",
+        "yaml",
         "dpsim.ui",
         "dpsim.live",
     }
+
+
+def test_only_who_has_items_of_their_own_waits_for_yaml() -> None:
+    loaded = loaded_by("import dpsim.exercises; dpsim.exercises.items()")
+    assert "dpsim.exercises.own" in loaded
+    assert "yaml" not in loaded
 
 
 def test_starting_live_runs_loads_no_torch() -> None:
