@@ -182,6 +182,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--out", metavar="FILE.csv", help="where to write them (default: standard output)")
     sub = command(
+        "items",
+        commands.items_command,
+        "check files with exercises of your own, and show a variant of each",
+        text=lambda report: str(report["text"]),
+        code=lambda report: 1 if report["mistakes"] else 0,
+    )
+    sub.add_argument("files", nargs="+", metavar="FILE.yaml")
+    sub = command(
         "app", commands.app_command, "start the app", code=lambda report: app.run(report["command"])
     )
     sub.add_argument("--port", type=_number, default=8501)

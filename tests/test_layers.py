@@ -32,10 +32,12 @@ LAYERS = (
         "published",
         "rates",
         "one_file",
+        "formula",
+        "yaml_file",
     ),
-    ("edited",),
+    ("edited", "template"),
     ("scenario", "questions"),
-    ("forms", "progress", "score"),
+    ("forms", "progress", "score", "own_items"),
     ("tables",),
     ("database",),
     ("kept_tests",),
@@ -81,6 +83,7 @@ LAYERS = (
     ("lessons",),
     ("coverage", "final_test"),
     ("content_check", "live"),
+    ("items_report",),
     ("commands", "credential_commands"),
     ("operator_commands",),
     ("cli",),
@@ -170,6 +173,7 @@ def test_the_core_needs_numpy_alone_and_single_rooms_one_package_more(path: Path
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
     allowed |= {"sqlalchemy"} if path.stem in {"tables", "database", "kept_tests", "store"} else set()
     allowed |= {"limits"} if path.stem == "rates" else set()
+    allowed |= {"yaml"} if path.stem == "yaml_file" else set()
     assert outside(path) <= allowed
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
@@ -237,9 +241,16 @@ def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
         "pandas",
         "tomli_w",
         "sqlalchemy",
+        "yaml",
         "dpsim.ui",
         "dpsim.live",
     }
+
+
+def test_only_who_has_items_of_their_own_waits_for_yaml() -> None:
+    loaded = loaded_by("import dpsim.exercises; dpsim.exercises.items()")
+    assert "dpsim.exercises.own" in loaded
+    assert "yaml" not in loaded
 
 
 def test_starting_live_runs_loads_no_torch() -> None:
