@@ -1,4 +1,4 @@
-"""Issuing certificates for tests that were passed, each under an id and a status index of its own, and again."""
+"""Issuing certificates for tests that were passed, each under an id and a status index of its own."""
 
 from __future__ import annotations
 

@@ -178,18 +178,16 @@ def test_the_core_needs_numpy_alone_and_single_rooms_one_package_more(path: Path
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
 
-@pytest.mark.parametrize("path", [*CORE, *EXERCISES, *CREDENTIAL, *LIVE], ids=lambda path: path.stem)
-
-
-@pytest.mark.parametrize("path", [*CORE, *EXERCISES, *EXPORTS, *LIVE], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [*CORE, *EXERCISES, *EXPORTS, *CREDENTIAL, *LIVE], ids=lambda path: path.stem
+)
 def test_streamlit_and_plotly_stay_in_the_app_its_pages_and_ui(path: Path) -> None:
     assert not outside(path) & set(SCREENS)
     assert "ui" not in known(path)
 
 
 def test_torch_stays_in_live() -> None:
-    for path in (*CORE, *EXERCISES, *CREDENTIAL, *UI, *PAGES):
-    for path in (*CORE, *EXERCISES, *EXPORTS, *UI, *PAGES):
+    for path in (*CORE, *EXERCISES, *EXPORTS, *CREDENTIAL, *UI, *PAGES):
         assert "torch" not in outside(path), path.name
 
 
@@ -220,7 +218,7 @@ def test_nothing_in_dpsim_knows_a_page() -> None:
 
 
 def test_every_module_of_the_list_exists() -> None:
-    assert {"live", "exercises", "credential", *(path.stem for path in CORE)} >= set(LEVEL)
+    assert {"live", "exercises", "credential", "exports", *(path.stem for path in CORE)} >= set(LEVEL)
     assert {"live", "exercises", "exports", *(path.stem for path in CORE)} >= set(LEVEL)
 
 

@@ -1,4 +1,4 @@
-"""Below a test that was passed: the certificate, under a name that was typed or without one, and its files."""
+"""Below a test that was passed: the certificate, under a name that was typed or none, and its files."""
 
 from __future__ import annotations
 

@@ -9,11 +9,12 @@ import streamlit as st
 from dpsim.checks import InputError
 from dpsim.exercises import items, topics
 from dpsim.exports import MOST_SEED, MOST_VARIANTS, export
+from dpsim.items_report import items_report
 from dpsim.prose import literal
 from dpsim.ui.frame import frame
 from dpsim.ui.lesson_blocks import TEXT_WIDTH
 from dpsim.ui.lesson_top import top
-from dpsim.wording import plural
+from dpsim.wording import number, plural
 
 MADE, YAML = "teach.made", "teach.yaml"
 FORMATS = {"moodle": ("Moodle XML", ".xml", "application/xml"), "gift": ("GIFT", ".gift.txt", "text/plain")}
@@ -38,7 +39,7 @@ def teach_page() -> None:
 def _class() -> None:
     st.header("In class", anchor=False)
     st.markdown(
-        "- Every stage has **Present**: large, and stepped by a remote. A link with `&present=1` opens it so.\n"
+        "- Every stage has **Present**: large, and stepped by a remote; `&present=1` in a link opens it so.\n"
         "- The address of a stage holds the scenario and the beat, that of an exercise the seed of its "
         "numbers: send it, and everybody sees the same.\n"
         "- **Break it** in the lab switches a fault on, to be found by the class."
@@ -111,10 +112,27 @@ def _own() -> None:
         st.text_area("Exercises as YAML", key=YAML, max_chars=MOST_YAML, height=240)
         pressed = st.form_submit_button("Check", type="primary", icon=":material/check:", key="teach.check")
     if pressed:
-        _check(str(st.session_state.get(YAML, "")))
+        _checked(items_report({"pasted text": str(st.session_state.get(YAML, ""))}))
 
 
-def _check(text: str) -> None: ...
+def _checked(report: dict[str, Any]) -> None:
+    """What is wrong with the exercises, and a variant of each of the others."""
+    for mistake in report["mistakes"]:
+        st.error(literal(mistake), icon=":material/error:")
+    for item in report["items"]:
+        with st.container(border=True, key=f"teach.item.{item['id']}"):
+            st.markdown(f"**{literal(item['title'])}** · {literal(item['id'])}")
+            st.markdown(item["question"])
+            lines = [f"- Right: **{_with_unit(item['answer'], item)}**. {item['feedback']}"]
+            lines += [f"- Wrong: **{_with_unit(w['value'], item)}**. {w['feedback']}" for w in item["wrong"]]
+            st.markdown("\n".join([*lines, f"- Any other: {item['other']}"]))
+            st.markdown(item["solution"])
+    if not report["mistakes"]:
+        st.success(f"{plural(len(report['items']), 'exercise')}, no mistake.", icon=":material/check_circle:")
+
+
+def _with_unit(value: float, item: dict[str, Any]) -> str:
+    return literal(f"{number(value)} {item['unit']}".rstrip())
 
 
 def _results() -> None:

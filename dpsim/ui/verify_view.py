@@ -175,9 +175,7 @@ def _elsewhere() -> None:
             "`python -m dpsim verify FILE --keys did.json`."
         )
         if (issuer := _issuer()) is not None:
-            st.markdown(
-                "Or with a page that works in a browser without any network, and knows this server's keys:"
-            )
+            st.markdown("Or with a page that works in any browser offline, and knows this server's keys:")
             st.download_button(
                 "Download that page", lambda: html(issuer.did_document()), "verify-certificate.html", "text/html",
                 icon=":material/download:", on_click="ignore", key="verify.page",
