@@ -177,8 +177,8 @@ def _elsewhere() -> None:
         if (issuer := _issuer()) is not None:
             st.markdown("Or with a page that works in any browser offline, and knows this server's keys:")
             st.download_button(
-                "Download that page", lambda: html(issuer.did_document()), "verify-certificate.html", "text/html",
-                icon=":material/download:", on_click="ignore", key="verify.page",
+                "Download that page", lambda: html(issuer.did_document()), "verify-certificate.html",
+                "text/html", icon=":material/download:", on_click="ignore", key="verify.page",
             )  # fmt: skip
             st.caption(f"The keys are published at {issuer.links.did_document}")
 
