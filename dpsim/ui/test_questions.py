@@ -21,19 +21,20 @@ from dpsim.ui.lesson_top import top
 from dpsim.ui.progress_names import readable
 from dpsim.wording import day, spans
 
-SURE, SAID = "test.sure", "test.hand-in"
+SURE, SAID = "test.sure", "test.not-ended"
 FIRST = "This question has its answer already, from another tab perhaps: the first one stands."
 Posing = tuple[Posed, ...]
 
 
-def at_work(kept: Store, who: str, now: Sitting, posed: Posing) -> None:
-    """Draw the question that the address names, or else where the test stands."""
+def at_work(kept: Store, who: str, now: Sitting, posed: Posing) -> bool:
+    """Draw the question that the address names, or else where the test stands; whether it was that."""
     given = kept.test_answers(who, now.number)
     wanted = st.query_params.get("question", "")
     if wanted in map(str, range(1, len(posed) + 1)):
         _question(kept, who, now, posed, given, int(wanted) - 1)
-    else:
-        _standing(kept, who, now, posed, given)
+        return False
+    _standing(kept, who, now, posed, given)
+    return True
 
 
 def _question(kept: Store, who: str, now: Sitting, posed: Posing, given: Mapping[int, str], n: int) -> None:
@@ -133,7 +134,7 @@ def _hand_in(kept: Store, who: str, now: Sitting, posed: Posing, still: list[int
     if not st.session_state.get(SURE):
         st.markdown(said)
         st.button(
-            "Hand in", key="test.hand-in", icon=":material/task_alt:",
+            "Hand in", key="test.end", icon=":material/task_alt:",
             type="secondary" if still else "primary", on_click=_set_sure, args=(True,),
         )  # fmt: skip
         return

@@ -23,12 +23,12 @@ def result(who: str, sitting: Sitting, posed: tuple[Posed, ...], answers: Mappin
     more."""
     score = sitting.score
     assert score is not None
-    top("Your result", "test/result")
+    top("Your result", f"test/result/{sitting.number}")
     said = f"{score.right} of {score.of} questions right, {100 * score.right // score.of} %"
     if score.passed:
         st.success(f"**Passed.** {said}.", icon=":material/check_circle:")
     else:
-        enough = f"{needed(score.of)} are needed, {float(PASS):.0%}"
+        enough = f"{needed(score.of)} are needed, {int(100 * PASS)} %"
         st.warning(f"**Not passed.** {said}; {enough}.", icon=":material/lightbulb:")
     ended = sitting.ended or sitting.begun
     st.caption(f"Handed in on {day(ended)}. A teacher's table has this test under `{known_as(who)}`.")
@@ -66,7 +66,7 @@ def _objectives(sitting: Sitting, posed: tuple[Posed, ...], answers: Mapping[int
 
 def _objective(n: int, one: Posed, given: str | None, right: bool, key: str) -> None:
     """One objective; on demand its question, what was answered, and the way to the answer."""
-    said = "Right" if right else "Open" if given is None else "Not right"
+    said = "Right" if right else "No answer" if given is None else "Not right"
     icon = "check_circle" if right else "radio_button_unchecked" if given is None else "cancel"
     with st.expander(f"**{said}:** {one.objective.text}", icon=f":material/{icon}:", key=key):
         st.markdown(f"Question {n + 1}. **{one.asked.question}**")

@@ -26,15 +26,19 @@ from dpsim.wording import day
 
 BEGINS, SAID = "test.begins", "test.said"
 MINUTES_PER_QUESTION = 1.25
+MOST_SHOWN = 20  # earlier tests
+HEADINGS = """<style>
+.st-key-test h2 { padding: 1.25rem 0 0.25rem; font-size: 1.3rem; font-weight: 600; }
+</style>"""
 
 
 def test_page() -> None:
     """Draw the page."""
     frame()
-    st.html(STYLE)
+    st.html(STYLE + HEADINGS)
     me, kept = learner(), opened()
     me.shown = me.awaited = True
-    with st.container(key="lesson", width=TEXT_WIDTH):
+    with st.container(key="lesson", width=TEXT_WIDTH), st.container(key="test"):
         if kept is None or me.blocked:
             st.session_state.pop(BEGINS, None)
             _nowhere(me.blocked)
@@ -51,24 +55,27 @@ def _test(kept: Store, who: str) -> None:
     """What there is to see for a learner; for one that is not known (yet) what the test is."""
     sittings = kept.tests(who) if who else []
     tested = objectives()
-    now = sittings[-1] if sittings else None
-    if now is not None and now.ended is None:
-        posed = questions(now.seed, tested)
-        if fingerprint(posed) == now.fingerprint:
-            at_work(kept, who, now, posed)
-        else:
-            _changed(now)
-        return
+    now = next((sitting for sitting in sittings if sitting.ended is None), None)
     scored = [sitting for sitting in sittings if sitting.score is not None]
-    if not scored:
+    wanted = next((s for s in scored if str(s.number) == st.query_params.get("test")), None)
+    if wanted is None and now is not None:
+        posed = questions(now.seed, tested)
+        if fingerprint(posed) != now.fingerprint:
+            _changed(now)
+        elif not at_work(kept, who, now, posed):
+            return
+        _others(scored)
+        return
+    shown = wanted or (scored[-1] if scored else None)
+    if shown is None:
         top("Test", "test")
         _intro(len(tested))
         return
-    last = scored[-1]
-    posed = questions(last.seed, tested)
-    answers = kept.test_answers(who, last.number)
-    result(who, last, posed if fingerprint(posed) == last.fingerprint else (), answers)
-    _again(scored[:-1])
+    posed = questions(shown.seed, tested)
+    answers = kept.test_answers(who, shown.number)
+    result(who, shown, posed if fingerprint(posed) == shown.fingerprint else (), answers)
+    _again(now is not None)
+    _others([sitting for sitting in scored if sitting != shown])
 
 
 def _intro(count: int) -> None:
@@ -79,7 +86,7 @@ def _intro(count: int) -> None:
     minutes = 5 * round(count * MINUTES_PER_QUESTION / 5)
     st.markdown(
         f"**{count} questions, one for each objective of the lessons, with numbers of your own.**\n\n"
-        f"- It is passed with {float(PASS):.0%}: {needed(count)} of {count} right.\n"
+        f"- It is passed with {int(100 * PASS)} %: {needed(count)} of {count} right.\n"
         "- Each question takes **one answer**, which is final. You may skip a question and come back to it.\n"
         "- Whether an answer is right, and why, is said **once you hand the test in**. What is still open "
         "then counts as wrong.\n"
@@ -125,20 +132,34 @@ def _begin_now(kept: Store, who: str) -> None:
         st.query_params["question"] = "1"
 
 
-def _again(before: list[Sitting]) -> None:
-    """The way to another test, and what came of earlier ones."""
+def _again(is_open: bool) -> None:
+    """The way to another test, which may have been begun."""
     st.header("Another test", anchor=False)
+    if is_open:
+        st.button("Go on with the test that is open", type="primary", key="test.back", on_click=_show)
+        return
     st.markdown("It asks for the same objectives, with other numbers. What you have passed stays passed.")
     _begin_button("Begin another test")
-    if before:
-        st.markdown("\n".join(["Earlier tests:\n", *map(_line, reversed(before))]))
 
 
-def _line(sitting: Sitting) -> str:
-    score = sitting.score
-    assert score is not None
-    passed = "passed" if score.passed else "not passed"
-    return f"- {day(sitting.begun)}: {score.right} of {score.of} right, {passed}"
+def _others(scored: list[Sitting]) -> None:
+    """The way to the results of other tests, the last first."""
+    if not scored:
+        return
+    st.header("Earlier tests", anchor=False)
+    for sitting in reversed(scored[-MOST_SHOWN:]):
+        score = sitting.score
+        assert score is not None
+        passed = "passed" if score.passed else "not passed"
+        st.button(
+            f"{day(sitting.begun)}: {score.right} of {score.of} right, {passed}", type="tertiary",
+            key=f"test.shows/{sitting.number}", on_click=_show, args=(sitting,),
+        )  # fmt: skip
+
+
+def _show(sitting: Sitting | None = None) -> None:
+    """The result of a test, or what there is to see without that."""
+    st.query_params.from_dict({} if sitting is None else {"test": str(sitting.number)})
 
 
 def _changed(now: Sitting) -> None:
