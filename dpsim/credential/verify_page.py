@@ -1,5 +1,5 @@
-"""Verifying without a network: one HTML file that holds an issuer's public keys, and makes the same checks
-in a browser as `verify` does, in the same words."""
+"""Verifying without a network: one HTML file that holds an issuer's public keys, and makes in a browser the
+checks of `verify`, in the same words."""
 
 from __future__ import annotations
 
