@@ -16,6 +16,7 @@ from dpsim.issuing import MOST, issue, issued
 from dpsim.recovery import learner_id
 from dpsim.store import Store
 
+
 @pytest.fixture
 def kept(tmp_path: Path) -> Store:
     return Store(f"sqlite:///{tmp_path / 'p.sqlite3'}")
@@ -34,7 +35,13 @@ def test_a_certificate_says_what_the_test_came_to_and_is_valid_in_every_check(ke
     assert set(outcomes(found).values()) == {"passed"}
     assert found.facts is not None
     said = found.facts
-    assert (str(said.id), said.name, said.right, said.of, said.required) == (made.id, "Ada Lovelace", 31, 36, 29)
+    assert (str(said.id), said.name, said.right, said.of, said.required) == (
+        made.id,
+        "Ada Lovelace",
+        31,
+        36,
+        29,
+    )
     assert said.awarded == int(test.ended or 0)
     assert said.index == made.index
     assert issued(kept, WHO, test) == made

@@ -100,7 +100,11 @@ def test_an_id_that_is_not_kept_is_said(kept: Store, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("command", [["results"], ["revoke", "3f2c8a10-9d57-4e0b-8b1e-0c6a5d4e3f21"]])
 @pytest.mark.parametrize(("url", "said"), [("off", "must name the app's database"), ("x://y", "reached")])
 def test_without_a_database_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str], url: str, said: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    url: str,
+    said: str,
 ) -> None:
     monkeypatch.setenv("DPSIM_DATABASE", url)
     assert main(command) == 2

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dpsim.checks import InputError
 from dpsim.exercises import items, topics
-from dpsim.exports import MOST_SEED, MOST_VARIANTS, export
+from dpsim.exports import MOST_SEED, MOST_VARIANTS, Export, export
 from dpsim.items_report import items_report
 from dpsim.prose import literal
 from dpsim.ui.frame import frame
@@ -16,7 +16,7 @@ from dpsim.ui.lesson_blocks import TEXT_WIDTH
 from dpsim.ui.lesson_top import top
 from dpsim.wording import number, plural
 
-MADE, YAML = "teach.made", "teach.yaml"
+MADE, YAML, REPORT = "teach.made", "teach.yaml", "teach.report"
 FORMATS = {"moodle": ("Moodle XML", ".xml", "application/xml"), "gift": ("GIFT", ".gift.txt", "text/plain")}
 MOST_YAML = 200_000  # characters
 STYLE = """<style>
@@ -54,35 +54,38 @@ def _exports() -> None:
         "The same choice always gives the same questions, under the same names."
     )
     with st.form("teach.export"):
-        form = st.radio(
+        st.radio(
             "Format", list(FORMATS), format_func=lambda f: FORMATS[f][0], horizontal=True, key="teach.format"
         )
         named = topics()
-        chosen = st.multiselect(
+        st.multiselect(
             "Topics", list(named), format_func=named.__getitem__, placeholder="All topics", key="teach.topics"
         )
         left, right = st.columns(2)
-        variants = left.number_input("Variants of each", 1, MOST_VARIANTS, 3, key="teach.variants")
-        seed = right.number_input("First seed", 1, MOST_SEED, 1, key="teach.seed")
-        pressed = st.form_submit_button(
-            "Make the file", type="primary", icon=":material/quiz:", key="teach.go"
+        left.number_input("Variants of each", 1, MOST_VARIANTS, 3, key="teach.variants")
+        right.number_input("First seed", 1, MOST_SEED, 1, key="teach.seed")
+        st.form_submit_button(
+            "Make the file", type="primary", icon=":material/quiz:", key="teach.go", on_click=_make
         )
-    if pressed:
-        ids = [item.id for item in items().values() if item.topic in chosen]
-        with st.spinner("Drawing the variants"):
-            st.session_state[MADE] = (form, _made(form, ids, int(variants), int(seed)))
     if made := st.session_state.get(MADE):
         _file(*made)
 
 
-def _made(form: str, ids: list[str], variants: int, seed: int) -> Any:
+def _make() -> None:
+    """The file of what is chosen, or why it cannot be made."""
+    form, chosen, variants, seed = (
+        st.session_state[f"teach.{name}"] for name in ("format", "topics", "variants", "seed")
+    )
+    ids = [item.id for item in items().values() if item.topic in chosen]
+    made: Export | InputError
     try:
-        return export(form, ids, variants, seed)
+        made = export(form, ids, variants, seed)
     except InputError as error:
-        return error
+        made = error
+    st.session_state[MADE] = (form, made)
 
 
-def _file(form: str, made: Any) -> None:
+def _file(form: str, made: Export | InputError) -> None:
     if isinstance(made, InputError):
         st.error(literal(f"{made}."), icon=":material/error:")
         return
@@ -110,9 +113,15 @@ def _own() -> None:
     )
     with st.form("teach.own"):
         st.text_area("Exercises as YAML", key=YAML, max_chars=MOST_YAML, height=240)
-        pressed = st.form_submit_button("Check", type="primary", icon=":material/check:", key="teach.check")
-    if pressed:
-        _checked(items_report({"pasted text": str(st.session_state.get(YAML, ""))}))
+        st.form_submit_button(
+            "Check", type="primary", icon=":material/check:", key="teach.check", on_click=_check
+        )
+    if report := st.session_state.get(REPORT):
+        _checked(report)
+
+
+def _check() -> None:
+    st.session_state[REPORT] = items_report({"pasted text": str(st.session_state[YAML])})
 
 
 def _checked(report: dict[str, Any]) -> None:
