@@ -14,9 +14,10 @@ from dpsim.prose import literal
 from dpsim.ui.frame import frame
 from dpsim.ui.lesson_blocks import TEXT_WIDTH
 from dpsim.ui.lesson_top import top
+from dpsim.ui.slow_down import slow_down
 from dpsim.wording import number, plural
 
-MADE, YAML, REPORT = "teach.made", "teach.yaml", "teach.report"
+MADE, YAML, REPORT, SAID = "teach.made", "teach.yaml", "teach.report", "teach.said"
 FORMATS = {"moodle": ("Moodle XML", ".xml", "application/xml"), "gift": ("GIFT", ".gift.txt", "text/plain")}
 MOST_YAML = 200_000  # characters
 STYLE = """<style>
@@ -30,6 +31,8 @@ def teach_page() -> None:
     st.html(STYLE)
     with st.container(key="teach", width=TEXT_WIDTH):
         top("For teachers", "teach")
+        if said := st.session_state.pop(SAID, ""):
+            st.error(literal(said), icon=":material/error:")
         _class()
         _exports()
         _own()
@@ -76,6 +79,9 @@ def _make() -> None:
     form, chosen, variants, seed = (
         st.session_state[f"teach.{name}"] for name in ("format", "topics", "variants", "seed")
     )
+    if said := slow_down("file"):
+        st.session_state[SAID] = said
+        return
     ids = [item.id for item in items().values() if item.topic in chosen]
     made: Export | InputError
     try:
@@ -121,6 +127,9 @@ def _own() -> None:
 
 
 def _check() -> None:
+    if said := slow_down("file"):
+        st.session_state[SAID] = said
+        return
     st.session_state[REPORT] = items_report({"pasted text": str(st.session_state[YAML])})
 
 
