@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dpsim.base_url import base_url
 from dpsim.checks import InputError
 
 EXIT = {"valid": 0, "not valid": 1, "not verified": 3}
@@ -34,13 +35,13 @@ def rotate_command(args: argparse.Namespace) -> Report:
 
 
 def show_command(args: argparse.Namespace) -> Report:
-    from dpsim.credential import did, keys, operator
+    from dpsim.credential import did, keys
 
-    shown, base_url = keys.load(args.file), operator.set_address()
-    if base_url is None:
+    shown, reached = keys.load(args.file), base_url()
+    if not reached:
         thumbprint, *former = shown.thumbprints
         return {"thumbprint": thumbprint, "former": former}
-    return did.document(did.did_web(base_url), shown.public)
+    return did.document(did.did_web(reached), shown.public)
 
 
 def as_json(report: Report) -> str:

@@ -6,7 +6,7 @@ import time
 from uuid import uuid4
 
 from dpsim.checks import InputError
-from dpsim.credential.credential import Score, credential, holder, sign
+from dpsim.credential.credential import Award, credential, holder, sign
 from dpsim.credential.operator import Operator
 from dpsim.kept_tests import Certificate, Sitting
 from dpsim.store import Store
@@ -29,7 +29,7 @@ def issue(issuer: Operator, kept: Store, learner: str, test: Sitting, name: str)
     if len(before) >= MOST:
         raise InputError("certificate", f"must be at most the {MOST}th for one test", len(before) + 1)
     named, id, index = holder(name), uuid4(), kept.draw_index()
-    score = Score(test.score.right, test.score.of, test.ended)
+    score = Award(test.score.right, test.score.of, test.ended)
     made = credential(issuer, score, named, id, index, time.time())
     kept.keep_certificate(learner, test.number, str(id), index, sign(issuer, made))
     for former in before:

@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from dpsim.credential.credential import Score, credential, sign
+from dpsim.base_url import address
+from dpsim.credential.credential import Award, credential, sign
 from dpsim.credential.keys import Keys
-from dpsim.credential.operator import Operator, address
+from dpsim.credential.operator import Operator
 from dpsim.credential.verify import NAMES, Verification, verify
 
 Change = Callable[[dict[str, Any]], object]
@@ -41,7 +42,7 @@ def operator(
 
 
 def certificate(by: Operator | None = None, name: str = "Ada Lovelace", right: int = 23) -> dict[str, Any]:
-    return credential(by or operator(), Score(right, 25, PASSED), name, ID, INDEX, ISSUED)
+    return credential(by or operator(), Award(right, 25, PASSED), name, ID, INDEX, ISSUED)
 
 
 def token(by: Operator | None = None, **of: Any) -> str:

@@ -38,9 +38,10 @@ from openbadgeslib.ob3.contexts import load_context
 from strategies import law
 
 from dpsim.checks import InputError
-from dpsim.credential.credential import Score, credential, holder, least
+from dpsim.credential.credential import Award, credential, holder
 from dpsim.credential.encoding import from_base64url
 from dpsim.credential.status import status_list
+from dpsim.score import needed
 
 VC, OB = "https://www.w3.org/ns/credentials/v2", "https://purl.imsglobal.org/spec/ob/v3p0/context-3.0.3.json"
 
@@ -186,7 +187,7 @@ def test_the_same_arguments_give_the_same_credential() -> None:
 def test_the_subject_is_another_than_the_credential_and_belongs_to_it_alone() -> None:
     by, other = operator(), UUID(int=ID.int ^ 1)
     subjects = {
-        credential(by, Score(25, 25, PASSED), "", id, 0, ISSUED)["credentialSubject"]["id"]
+        credential(by, Award(25, 25, PASSED), "", id, 0, ISSUED)["credentialSubject"]["id"]
         for id in (ID, other)
     }
     assert len(subjects | {ID.urn, other.urn}) == 4
@@ -225,24 +226,24 @@ def test_what_is_no_name_is_refused(name: str) -> None:
 @given(of=st.integers(1, 1000))
 @law(200)
 def test_the_least_score_is_the_first_with_four_fifths(of: int) -> None:
-    assert 5 * least(of) >= 4 * of > 5 * (least(of) - 1)
+    assert 5 * needed(of) >= 4 * of > 5 * (needed(of) - 1)
 
 
 @pytest.mark.parametrize(("right", "of"), [(19, 25), (0, 1), (79, 100), (26, 25), (-1, 25), (1, 0)])
 def test_a_score_that_does_not_pass_or_cannot_be_is_refused(right: int, of: int) -> None:
     with pytest.raises(InputError, match=r"^score\."):
-        Score(right, of, PASSED)
+        Award(right, of, PASSED)
 
 
 @pytest.mark.parametrize("index", [-1, 131_072, True, 0.5])
 def test_an_index_outside_the_status_list_is_refused(index: Any) -> None:
     with pytest.raises(InputError, match=r"^index"):
-        credential(operator(), Score(25, 25, PASSED), "", ID, index, ISSUED)
+        credential(operator(), Award(25, 25, PASSED), "", ID, index, ISSUED)
 
 
 def test_nothing_is_issued_before_it_was_earned() -> None:
     with pytest.raises(InputError, match=r"^at"):
-        credential(operator(), Score(25, 25, PASSED), "", ID, 0, PASSED - 1)
+        credential(operator(), Award(25, 25, PASSED), "", ID, 0, PASSED - 1)
 
 
 def test_thumbprints_are_those_of_rfc_7638() -> None:

@@ -15,10 +15,11 @@ from openbadgeslib.ob3 import build_did_document, did_web_from_url
 from pem_files import pem, public_pem, quotes_nothing
 from strategies import law
 
+from dpsim.base_url import address
 from dpsim.checks import InputError
 from dpsim.credential import keys
 from dpsim.credential.did import did_web, document, read_document
-from dpsim.credential.operator import Links, address, missing, operator
+from dpsim.credential.operator import Links, missing, operator
 
 A, B = private("a"), private("b")
 

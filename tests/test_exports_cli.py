@@ -103,8 +103,6 @@ def test_a_wrong_call_is_told_what_holds(call: list[str], field: str, rule: str,
         ("https://learn.example", "https://learn.example"),
         ("https://learn.example:8443/dp/", "https://learn.example:8443/dp"),
         ("http://localhost:8501", "http://localhost:8501"),
-        ("http://127.0.0.1/", "http://127.0.0.1"),
-        ("http://[::1]:8501/", "http://[::1]:8501"),
         ("", ""),
     ],
 )
@@ -120,7 +118,7 @@ def test_an_address_is_kept_without_its_last_slash(
     [
         *("learn.example", "http://learn.example", "https://", "javascript:alert(1)", "https://a b"),
         *("https://learn.example/?q=1", "https://learn.example/#a", "https://me:pw@learn.example"),
-        *("https://learn.example/)", "https://learn.example\n", f"https://{'a' * 200}"),
+        *("https://learn.example/)", "http://127.0.0.1", f"https://{'a' * 200}"),
     ],
 )
 def test_what_is_no_address_is_refused(given: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -11,6 +11,7 @@ from dpsim.checks import InputError, number, whole
 from dpsim.credential.encoding import LAST_S, time
 from dpsim.credential.jws import signed
 from dpsim.credential.operator import Operator
+from dpsim.score import PASS, needed
 
 CONTEXTS = [
     "https://www.w3.org/ns/credentials/v2",
@@ -24,16 +25,16 @@ DESCRIPTION = (
 )
 CRITERIA = (
     "One question with numbers of its own for every objective of the lessons, one try at each, and at least "
-    "80 % of them right. The answers were checked by the issuer's server. Nobody watched the learner."
+    f"{100 * PASS} % of them right. The answers were checked by the issuer's server. "
+    "Nobody watched the learner."
 )
-PASS_PERCENT = 80
 ENTRIES = 131_072  # of the status list
 LONGEST_HOLDER = 100
 _JOINERS = {0x200C: None, 0x200D: None}  # invisible, but some scripts cannot be written without them
 
 
 @dataclass(frozen=True)
-class Score:
+class Award:
     """A test that was passed: questions right, of how many, and when, in seconds since 1970."""
 
     right: int
@@ -44,13 +45,8 @@ class Score:
         whole("score.of", self.of, 1, 1000)
         whole("score.right", self.right, 0, self.of)
         number("score.at", self.at, 0, LAST_S)
-        if self.right < least(self.of):
-            raise InputError("score.right", f"must be at least {least(self.of)} of {self.of}", self.right)
-
-
-def least(of: int) -> int:
-    """How many of `of` questions must be right: the smallest number that is 80 % or more."""
-    return -(-of * PASS_PERCENT // 100)
+        if self.right < needed(self.of):
+            raise InputError("score.right", f"must be at least {needed(self.of)} of {self.of}", self.right)
 
 
 def holder(name: str) -> str:
@@ -67,7 +63,7 @@ def holder(name: str) -> str:
 
 
 def credential(
-    operator: Operator, score: Score, name: str, id: UUID, index: int, at: float
+    operator: Operator, score: Award, name: str, id: UUID, index: int, at: float
 ) -> dict[str, Any]:
     """The credential `id`, issued at `at` seconds since 1970, whose revocation is told by entry `index` of
     the status list. The same arguments give the same credential, so that one that was lost can be issued
@@ -108,7 +104,7 @@ def credential(
                         "resultType": "RawScore",
                         "valueMin": "0",
                         "valueMax": str(score.of),
-                        "requiredValue": str(least(score.of)),
+                        "requiredValue": str(needed(score.of)),
                     }
                 ],
             },

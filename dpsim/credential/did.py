@@ -20,8 +20,8 @@ MOST_BYTES = 200_000
 
 
 def did_web(base_url: str) -> str:
-    """The identifier of whoever publishes at `base_url`, an address as `operator.address` leaves it: the
-    port's colon is written %3A, and the path's slashes become colons."""
+    """The identifier of whoever publishes at `base_url`, an address as `dpsim.base_url` leaves it: the port's
+    colon is written %3A, and the path's slashes become colons."""
     authority, *path = base_url.partition("://")[2].split("/")
     return ":".join(["did:web", authority.replace(":", "%3A"), *path])
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from dpsim.base_url import BASE_URL, base_url
 from dpsim.checks import InputError, text
 from dpsim.credential.did import did_web, document
 from dpsim.credential.keys import Keys, load, read
 
-KEY, KEY_PEM, BASE_URL, ISSUER = "DPSIM_KEY", "DPSIM_KEY_PEM", "DPSIM_BASE_URL", "DPSIM_ISSUER"
+KEY, KEY_PEM, ISSUER = "DPSIM_KEY", "DPSIM_KEY_PEM", "DPSIM_ISSUER"
 LONGEST_NAME = 200
-LONGEST_URL = 200
-_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_URL = re.compile(
-    rf"(?P<scheme>https?)://(?P<host>{_LABEL}(?:\.{_LABEL})*)(?::(?P<port>[0-9]{{1,5}}))?"
-    r"(?P<path>(?:/[A-Za-z0-9._-]+)*)/?",
-    re.ASCII,
-)
-_DEFAULT_PORT = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True)
@@ -79,9 +71,9 @@ def operator() -> Operator | None:
     if path and pem:
         raise InputError(KEY, f"must be left out where {KEY_PEM} is set", "both")
     keys = load(path, KEY) if path else read(pem, KEY_PEM)
-    base_url = address(_setting(BASE_URL))
-    host = base_url.split("/")[2].partition(":")[0]
-    return Operator(keys, base_url, text(ISSUER, _setting(ISSUER) or f"dpsim at {host}", LONGEST_NAME))
+    reached = base_url()
+    host = reached.split("/")[2].partition(":")[0]
+    return Operator(keys, reached, text(ISSUER, _setting(ISSUER) or f"dpsim at {host}", LONGEST_NAME))
 
 
 def missing() -> tuple[str, ...]:
@@ -98,32 +90,6 @@ def missing() -> tuple[str, ...]:
             f"such as {BASE_URL}=https://learn.example.org."
         )
     return tuple(found)
-
-
-def set_address() -> str | None:
-    """The address by the settings, None where none is set."""
-    return address(_setting(BASE_URL)) if _setting(BASE_URL) else None
-
-
-def address(url: str) -> str:
-    """`url` in its one form: scheme and host in small letters, no slash at the end, no port that goes without
-    saying. The issuer's identifier is made of it, so one address has to give one identifier."""
-    head, slash, rest = url.partition("://")
-    host, path_slash, path = rest.partition("/")
-    found = _URL.fullmatch(f"{head.lower()}{slash}{host.lower()}{path_slash}{path}")
-    rule = "must be https://host[:port][/path] with a host name in ASCII, or http://localhost[:port][/path]"
-    shown = "an address with @" if "@" in url else url  # what stands before it may be a password
-    if found is None or len(url) > LONGEST_URL:
-        raise InputError(BASE_URL, rule, shown)
-    numeric = found["host"].rpartition(".")[2].isdigit()  # did:web knows no IP addresses
-    dots = {".", ".."} & set(found["path"].split("/"))
-    if numeric or dots or (found["scheme"] == "http" and found["host"] != "localhost"):
-        raise InputError(BASE_URL, rule, shown)
-    port = int(found["port"] or _DEFAULT_PORT[found["scheme"]])
-    if not 1 <= port <= 65_535:
-        raise InputError(BASE_URL, rule, shown)
-    shown_port = "" if port == _DEFAULT_PORT[found["scheme"]] else f":{port}"
-    return f"{found['scheme']}://{found['host']}{shown_port}{found['path']}"
 
 
 def _setting(name: str) -> str:

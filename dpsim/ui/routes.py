@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from dpsim.base_url import base_url
 from dpsim.checks import InputError
 
 FOR_ALL = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=60"}
@@ -34,10 +35,8 @@ def routes() -> list[Route]:
 
 
 def _path() -> str:
-    from dpsim.credential.operator import set_address
-
     try:
-        return urlsplit(set_address() or "").path
+        return urlsplit(base_url()).path
     except InputError:  # the certificate's page says what is wrong with the setting
         return ""
 
