@@ -124,6 +124,7 @@ MISTAKES = [
         "link: world_size: must be a whole number from 1 to 64",
     ),
     ("world_size={ranks}", "world_sise={ranks}", "link: world_sise: unknown key"),
+    ("&beat", "&steps=1000&beat", "link: steps: must be a whole number from 1 to "),
     ("allreduce.b0.r0", "lunch", "link: beat: must be one of start, scatter,"),
     ("world_size={ranks}", "world_size={rank}", "link: must have one of"),
     ("  unit: MB", "  unit: MB\n  units: MB", "units: unknown key; known are id, title, topic, objective,"),

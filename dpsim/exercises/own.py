@@ -53,7 +53,7 @@ def found() -> Found:
         return _NOTHING
     try:
         names = sorted(path.name for path in Path(named).iterdir())
-    except (OSError, ValueError):  # ValueError: a null byte in the path
+    except OSError:
         return _no_folder(named)
     files = [name for name in names if name.endswith((".yaml", ".yml")) and not name.startswith(".")]
     return _in_folder(named, tuple((name, *_state(Path(named) / name)) for name in files))
