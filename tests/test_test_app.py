@@ -275,7 +275,9 @@ def test_handing_in_names_what_is_open_asks_once_more_and_scores_what_is_kept(ur
     labels = [expander.label for expander in app.expander]
     words = ["Right" if n % 2 else "Not right" for n in range(10)] + ["No answer"] * (COUNT - 10)
     assert labels == [f"**{word}:** {one.objective.text}" for word, one in zip(words, posed, strict=True)]
-    for one, expander in zip(posed, app.expander, strict=True):
+    for n, (one, expander) in enumerate(zip(posed, app.expander, strict=True)):
+        verdicts = [block.value.split("**")[1] for block in (*expander.success, *expander.warning)]
+        assert verdicts == (["Right." if n % 2 else "Not quite."] if n in given else [])
         inside = "\n".join(block.value for block in expander.markdown)
         assert one.asked.question in inside
         assert one.asked.solution in inside
