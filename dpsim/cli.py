@@ -9,11 +9,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from dpsim import app, commands
+from dpsim import app, commands, credential_commands, operator_commands
 from dpsim.checks import InputError
 from dpsim.commands import Report
+from dpsim.exports import FORMATS
 from dpsim.scenario import COLLECTIVES, SCHEMES
 
 
@@ -58,14 +60,29 @@ def _number(written: str) -> int | float | str:
     return written
 
 
+@dataclass(frozen=True)
+class _Command:
+    """What a command does: its report, how that reads on a terminal, and the exit code that follows."""
+
+    report: Callable[[argparse.Namespace], Report | None]
+    text: Callable[[Report], str] = _readable
+    code: Callable[[Report], int] = lambda _: 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dpsim", description="See, run and check synchronous data-parallel training.")
     subparsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
 
-    def command(name: str, run: Callable[[argparse.Namespace], Report | None], what: str) -> _Parser:
-        sub = subparsers.add_parser(name, help=what, description=what)
+    def command(
+        name: str,
+        run: Callable[[argparse.Namespace], Report | None],
+        what: str,
+        among: Any = subparsers,
+        **more: Callable[[Report], Any],
+    ) -> _Parser:
+        sub: _Parser = among.add_parser(name, help=what, description=what)
         sub.add_argument("--json", action="store_true", help="print one JSON object")
-        sub.set_defaults(run=run)
+        sub.set_defaults(run=_Command(run, **more))
         return sub
 
     sub = command("reduce", commands.reduce_command, "the five reductions of given counts and gradient sums")
@@ -80,7 +97,12 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--bytes", type=_number, required=True, metavar="B")
     sub.add_argument("--latency", type=_number, required=True, metavar="S", help="seconds a message")
     sub.add_argument("--bandwidth", type=_number, required=True, metavar="BYTES_PER_S")
-    told = command("beats", commands.beats_command, "a step told as text, beat by beat")
+    told = command(
+        "beats",
+        commands.beats_command,
+        "a step told as text, beat by beat",
+        text=lambda report: str(report["text"]),
+    )
     told.add_argument("scenario", metavar="PRESET|FILE.toml|TRACE.json")
     simulated = command("simulate", commands.simulate_command, "simulate a scenario")
     simulated.add_argument("scenario", metavar="PRESET|FILE.toml")
@@ -112,8 +134,64 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--dtype", metavar="float32|float64")
     command("hardware", commands.hardware_command, "the hardware that is kept")
     command("devices", commands.devices_command, "what live runs have on this machine")
+    sub = command(
+        "export",
+        commands.export_command,
+        "the exercise bank as a file for learning platforms",
+        text=lambda report: report["text"] if "text" in report else _readable(report),
+    )
+    sub.add_argument("format", metavar="|".join(FORMATS))
+    sub.add_argument("--items", nargs="+", metavar="ID", help="these exercises only, such as x-R1")
+    sub.add_argument("--variants", type=_number, default=1, metavar="K", help="of each, 1 to 50")
+    sub.add_argument(
+        "--seed", type=_number, default=1, metavar="S", help="of the first (default: %(default)s)"
+    )
+    sub.add_argument("--out", metavar="FILE", help="else it is printed")
     command("presets", commands.presets_command, "the presets by name and title")
-    sub = command("app", commands.app_command, "start the app")
+    what = "the key that signs certificates, and former ones"
+    keys = subparsers.add_parser("keys", help=what, description=what).add_subparsers(
+        dest="action", required=True, parser_class=_Parser
+    )
+    made = command("new", credential_commands.new_command, "make a key in a new file", keys)
+    what = "a new key; the former ones stay to verify with"
+    rotated = command("rotate", credential_commands.rotate_command, what, keys)
+    what = "what may be known of the keys: the DID document where DPSIM_BASE_URL is set"
+    as_json = credential_commands.as_json
+    shown = command("show", credential_commands.show_command, what, keys, text=as_json)
+    for sub in (made, rotated, shown):
+        sub.add_argument("file", metavar="FILE", help="PEM; the private key stands in it")
+    sub = command(
+        "verify",
+        credential_commands.verify_command,
+        "verify a certificate; exit code 0 valid, 1 not valid, 3 not verified",
+        text=credential_commands.verification,
+        code=lambda report: credential_commands.EXIT[report["outcome"]],
+    )
+    sub.add_argument("file", metavar="FILE", help="a certificate: .jwt, or .png with one in it")
+    sub.add_argument("--keys", metavar="did.json", help="the issuer's keys (default: those of the settings)")
+    sub.add_argument("--status", metavar="list.jwt", help="the issuer's status list")
+    sub = command(
+        "revoke", operator_commands.revoke_command, "revoke a certificate that was issued here, for good"
+    )
+    sub.add_argument("certificate", metavar="ID|FILE", help="its id, or its file (.jwt or .png)")
+    sub = command(
+        "results",
+        operator_commands.results_command,
+        "all tests that were handed in, as CSV for a gradebook",
+        text=operator_commands.results_text,
+    )
+    sub.add_argument("--out", metavar="FILE.csv", help="where to write them (default: standard output)")
+    sub = command(
+        "items",
+        commands.items_command,
+        "check files with exercises of your own, and show a variant of each",
+        text=lambda report: str(report["text"]),
+        code=lambda report: 1 if report["mistakes"] else 0,
+    )
+    sub.add_argument("files", nargs="+", metavar="FILE.yaml")
+    sub = command(
+        "app", commands.app_command, "start the app", code=lambda report: app.run(report["command"])
+    )
     sub.add_argument("--port", type=_number, default=8501)
     sub.add_argument("--address", default="localhost", help="where it listens")
     return parser
@@ -127,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
         args = _parser().parse_args(given)
-        report = args.run(args)
+        report = args.run.report(args)
     except _UsageError as error:
         print(f"dpsim: {InputError('arguments', str(error), ' '.join(given))}", file=sys.stderr)
         return 2
@@ -136,13 +214,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if report is None:  # a rank whose report is another's
         return 0
-    if args.json:
-        text = json.dumps(report, allow_nan=False)
-    else:
-        text = report["text"] if args.command == "beats" else _readable(report)
+    text = json.dumps(report, allow_nan=False) if args.json else args.run.text(report)
     try:
         print(text, flush=True)
     except BrokenPipeError:  # whoever read us has had enough, as in `dpsim beats … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return app.run(report["command"]) if args.command == "app" else 0
+        return 0 if args.command == "app" else int(args.run.code(report))
+    return int(args.run.code(report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from dpsim.beats import beats, beats_as_text
 from dpsim.checks import InputError, choice, decoded, number, read_text, whole
 from dpsim.collectives import OPS, build
 from dpsim.edits import with_world_size
+from dpsim.exports import export
 from dpsim.forms import preset, preset_names, preset_or_file
 from dpsim.reduce_input import reduce_report
 from dpsim.report import calibration_report, live_report, trace_report
@@ -250,6 +252,23 @@ def beats_command(args: argparse.Namespace) -> Report:
         ],
         "text": beats_as_text(told),
     }
+
+
+def export_command(args: argparse.Namespace) -> Report:
+    made = export(args.format, args.items or (), args.variants, args.seed)
+    if args.out is not None:
+        _write("--out", args.out, lambda: Path(args.out).write_bytes(made.text.encode()))
+        return made.report | {"file": args.out}
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a file for others, whatever this terminal speaks
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    return made.report | {"text": made.text.rstrip("\n")}
+
+
+def items_command(args: argparse.Namespace) -> Report:
+    from dpsim.items_report import items_report  # only who writes exercises waits for all that they may name
+    from dpsim.own_items import MOST_BYTES
+
+    return items_report({path: read_text("FILE", path, MOST_BYTES) for path in args.files})
 
 
 def app_command(args: argparse.Namespace) -> Report:

@@ -12,7 +12,7 @@ from dpsim.checks import InputError
 from dpsim.comparison import compare
 from dpsim.coverage import wrong_coverage
 from dpsim.directives import Exercise, Practice, Predict
-from dpsim.exercises import items, variant
+from dpsim.exercises import Item, items, mistakes, variant, variant_of
 from dpsim.forms import from_query, preset, preset_names
 from dpsim.glossary import terms_in
 from dpsim.lessons import OWN, Lesson, Prose, lessons
@@ -35,8 +35,12 @@ def check() -> list[str]:
 
 
 def _wrong_items() -> list[str]:
-    """What is wrong with the bank: every exercise draws variants, whose scenarios exist."""
+    """What is wrong with the bank: every exercise draws variants, whose scenarios exist; own items can be
+    read, and what they refer to is there."""
     wrong = [] if items() else ["exercises: there are no exercises"]
+    wrong += map(str, mistakes())
+    for item in items().values():
+        wrong += wrong_in_own(item) if item.source else []
     for name in items():
         try:
             for seed in SEEDS:
@@ -46,6 +50,19 @@ def _wrong_items() -> list[str]:
                     check_app_bounds(from_query(query))
         except InputError as error:
             wrong.append(f"exercises: {name}: {error}")
+    return wrong
+
+
+def wrong_in_own(item: Item) -> list[str]:
+    """What an own item refers to and what is not there: its objective, and pages that its texts link to."""
+    found = lessons()
+    slug, _, objective = item.objective.partition("/")
+    lesson, wrong = found.get(slug), []
+    if slug and not (isinstance(lesson, Lesson) and objective in lesson.objectives):
+        wrong.append(f"{item.source}: objective: must be one of a lesson's, got {item.objective!r}")
+    asked = variant_of(item, SEEDS[0], "number")
+    for text in (*_said(asked), asked.solution):
+        wrong += [f"{item.source}: {said}" for said in _wrong_links(text, found)]
     return wrong
 
 

@@ -5,6 +5,7 @@ Every edit is a pure function Scenario -> Scenario; InputError where what was ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,12 @@ import numpy as np
 from dpsim.batch import global_batch
 from dpsim.checks import InputError, number, sequence, whole
 from dpsim.edited import fitted
-from dpsim.forms import PARTS, from_dict, to_dict
+from dpsim.forms import PARTS, from_dict, from_query, preset, to_dict
 from dpsim.parts import MAX_SEQUENCES
-from dpsim.scenario import MASKED, Scenario
+from dpsim.scenario import APP_RANKS, MASKED, Scenario
 
 GIVEN_ELEMENTS = 4  # elements of a gradient that is drawn where none is given
+LEAST = {"name": "x", "batch.sequences": "1"}  # a scenario needs a name and a batch
 NEW_SEQUENCES = 8  # tokens of the sequences that a batch starts with when it is typed in
 
 
@@ -54,6 +56,16 @@ def with_world_size(scenario: Scenario, ranks: int) -> Scenario:
     _deal_anew(data)
     _fit_gradients(data, scenario.seed)
     return from_dict(data)
+
+
+def on_preset(name: str | None, keys: Mapping[str, str]) -> Scenario:
+    """The scenario of a link: the preset it names with its keys on top, or without a preset its keys alone.
+    What the preset says of each rank is fitted to the link's number of ranks."""
+    base = None if name is None else preset(name)
+    if base is not None and "world_size" in keys:
+        ranks = from_query({"world_size": keys["world_size"], **LEAST}).world_size
+        base = with_world_size(base, whole("world_size", ranks, 1, APP_RANKS))
+    return from_query(keys, base=base)
 
 
 def on_one_device(scenario: Scenario) -> Scenario:

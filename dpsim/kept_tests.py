@@ -193,6 +193,14 @@ class KeptTests(Database):
             if connection.execute(change.values(revoked=True)).rowcount == 0:
                 raise InputError("certificate", "must be the id of one that is kept here", id)
 
+    def revoke_index(self, index: int) -> None:
+        """Revoke for good whatever has this place in the status list, although its learner was deleted;
+        InputError where nothing has it."""
+        with self._begun(writes=True) as connection:
+            change = sql.update(STATUS_INDICES).where(STATUS_INDICES.c["index"] == index)
+            if connection.execute(change.values(revoked=True)).rowcount == 0:
+                raise InputError("status index", "must be one that was drawn here", index)
+
     def revoked_indices(self) -> list[int]:
         """The places of all that were revoked, in order, those of deleted learners among them."""
         chosen = sql.select(STATUS_INDICES.c["index"]).where(_REVOKED).order_by(STATUS_INDICES.c["index"])

@@ -25,6 +25,7 @@ from dpsim.directives import (
     Stage,
     directive,
 )
+from dpsim.exercises import items
 from dpsim.glossary import glossary
 from dpsim.keys import NAME, Keys, check_text, placed
 from dpsim.prose import FIGURE
@@ -140,9 +141,14 @@ def lessons() -> dict[str, Lesson | InputError]:
     return {slug: read[slug] for slug in sorted(read, key=place)}
 
 
-@lru_cache(maxsize=2 * MAX_LESSONS)
 def read_lesson(file: str, text: str) -> Lesson:
     """The lesson in the text of a file; InputError names the file, the line and what was expected."""
+    return _read(file, text, tuple(items()))
+
+
+@lru_cache(maxsize=2 * MAX_LESSONS)
+def _read(file: str, text: str, _known: tuple[str, ...]) -> Lesson:
+    """The same, read anew when exercises that it may name have come or gone."""
     text = text.replace("\r\n", "\n")
     slug = file.removesuffix(".md")
     if len(FIGURE.findall(text)) > MAX_FIGURES:

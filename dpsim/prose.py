@@ -65,13 +65,13 @@ def filled(text: str, figure: Callable[[str], str], literal: Callable[[str], str
     def fill(kind: str, piece: str) -> str:
         return FIGURE.sub(lambda found: written[kind](figure(found[1].strip())), piece)
 
-    return "".join(fill(kind, piece) for kind, piece in _pieces(text))
+    return "".join(fill(kind, piece) for kind, piece in pieces(text))
 
 
 def typed_digits(text: str) -> list[str]:
     """The numbers in `text` that were typed and not computed."""
     found = []
-    for kind, piece in _pieces(_TARGET.sub("]", FIGURE.sub("", text))):
+    for kind, piece in pieces(_TARGET.sub("]", FIGURE.sub("", text))):
         if kind == "formula":
             found += _TYPED.findall(_CONSTANT.sub("", piece))
         elif kind == "text":
@@ -84,7 +84,7 @@ def words(text: str) -> int:
     return len(re.findall(r"[\w’'-]+", FIGURE.sub("figure", text)))
 
 
-def _pieces(text: str) -> Iterator[tuple[str, str]]:
+def pieces(text: str) -> Iterator[tuple[str, str]]:
     """The text cut into code spans, formulas and the rest."""
     place = 0
     for found in _PIECES.finditer(text):

@@ -36,6 +36,10 @@ RATES = {
     "answer": Rate(RateLimitItemPerMinute(30), RateLimitItemPerMinute(15 * CLASS)),
     # A test takes most of an hour.
     "test": Rate(RateLimitItemPerHour(6), RateLimitItemPerHour(6 * CLASS)),
+    # Each takes one of the status list's entries for good.
+    "certificate": Rate(RateLimitItemPerHour(6), RateLimitItemPerHour(6 * CLASS)),
+    # A file of many exercises takes seconds to make.
+    "file": Rate(RateLimitItemPerMinute(6), RateLimitItemPerMinute(20)),
     # Each is a signature to be checked and perhaps a picture to be read.
     "verification": Rate(RateLimitItemPerMinute(20), RateLimitItemPerMinute(10 * CLASS)),
 }

@@ -63,6 +63,16 @@ def read_number(typed: str, unit: str = "") -> float:
     return value
 
 
+def units_for(unit: str) -> dict[str, float]:
+    """What may stand behind a number that is asked for in `unit`, itself first, and the factor to `unit`."""
+    if not unit:
+        return {}
+    for known in (_TIMES, _SIZES, _RATES):
+        if unit in known:
+            return {unit: 1.0} | {name: factor / known[unit] for name, factor in known.items()}
+    return {unit: 1.0, unit[:-1]: 1.0} if unit.endswith("s") else {unit: 1.0}  # a singular
+
+
 def _without_unit(plain: str, unit: str, typed: str) -> tuple[str, float]:
     """The number without the unit behind it, and the factor from that unit to `unit`."""
     found = re.search(r"(?<=[0-9.,¼½¾⅐-⅞])([^\W\d_¼½¾⅐-⅞][\w/]*|%)$", plain.replace("°", ""))
@@ -70,13 +80,9 @@ def _without_unit(plain: str, unit: str, typed: str) -> tuple[str, float]:
         return plain, 1.0
     behind = found[1]
     rest = plain[: -len(behind)]
-    if behind == _SPACES.sub("", unit):
-        return rest, 1.0
-    for known in (_TIMES, _SIZES, _RATES):
-        if unit in known and behind in known:
-            return rest, known[behind] / known[unit]
-    if behind in ("x", "×") or (unit.endswith("s") and behind == unit[:-1]):  # times, and a singular
-        return rest, 1.0
+    units = {_SPACES.sub("", name): factor for name, factor in units_for(unit).items()}
+    if behind in units or behind in ("x", "×"):  # times
+        return rest, units.get(behind, 1.0)
     rule = f"must be in {unit}" if unit else "must be a number without a unit"
     raise InputError("answer", rule, typed)
 

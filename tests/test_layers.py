@@ -19,15 +19,30 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS = (
     ("checks", "wording", "beat", "glossary", "user_data"),
-    ("parts", "typed", "typed_number", "prose", "fit", "misconceptions", "recovery", "published", "rates"),
-    ("edited",),
+    (
+        "base_url",
+        "csv_cells",
+        "parts",
+        "typed",
+        "typed_number",
+        "prose",
+        "fit",
+        "misconceptions",
+        "recovery",
+        "published",
+        "rates",
+        "one_file",
+        "formula",
+        "yaml_file",
+    ),
+    ("edited", "template"),
     ("scenario", "questions"),
-    ("forms", "progress", "score"),
+    ("forms", "progress", "score", "own_items"),
     ("tables",),
     ("database",),
     ("kept_tests",),
-    ("batch", "store"),
-    ("model", "edits"),
+    ("batch", "store", "credential"),
+    ("model", "edits", "issuing"),
     ("reduction", "optimizer", "collectives", "network"),
     ("timeline", "puzzle"),
     ("trace", "hardware"),
@@ -62,12 +77,15 @@ LAYERS = (
     ("setting",),
     ("beats", "ask_rounds"),
     ("exercises", "ask"),
+    ("exports",),
     ("keys",),
     ("directives",),
     ("lessons",),
     ("coverage", "final_test"),
     ("content_check", "live"),
-    ("commands",),
+    ("items_report",),
+    ("commands", "credential_commands"),
+    ("operator_commands",),
     ("cli",),
     ("__main__",),
 )
@@ -75,6 +93,8 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SCREENS = ("streamlit", "plotly")
 CORE = sorted(path for path in (ROOT / "dpsim").glob("*.py"))
 EXERCISES = sorted((ROOT / "dpsim" / "exercises").glob("*.py"))
+CREDENTIAL = sorted((ROOT / "dpsim" / "credential").glob("*.py"))
+EXPORTS = sorted((ROOT / "dpsim" / "exports").glob("*.py"))
 LIVE = sorted((ROOT / "dpsim" / "live").rglob("*.py"))
 UI = sorted((ROOT / "dpsim" / "ui").rglob("*.py"))
 PAGES = [*(ROOT / "pages").rglob("*.py"), *(p for p in [ROOT / "app.py"] if p.exists())]
@@ -115,7 +135,7 @@ def known(path: Path) -> set[str]:
     """The modules of dpsim that a file imports; `__init__` where it takes a name from dpsim itself."""
     names = {name for name, _ in imported(path) if name.startswith("dpsim.")}
     first = {name.split(".")[1] for name in names}
-    places = {"live", "ui", "exercises", *(p.stem for p in CORE)}
+    places = {"live", "ui", "exercises", "credential", "exports", *(p.stem for p in CORE)}
     return {name if name in places else "__init__" for name in first}
 
 
@@ -133,23 +153,41 @@ def test_the_exercises_know_only_earlier_layers_and_python_itself(path: Path) ->
     assert outside(path) <= {"numpy"}
 
 
+@pytest.mark.parametrize("path", CREDENTIAL, ids=lambda path: path.stem)
+def test_certificates_know_only_earlier_layers_and_what_signs_and_draws_them(path: Path) -> None:
+    above = {name for name in known(path) if LEVEL.get(name, len(LAYERS)) >= LEVEL["credential"]}
+    assert above <= {"credential"}, f"{path.name} must not know {sorted(above)}"
+    drawn = path.stem in {"looks", "paper", "picture"}
+    assert outside(path) <= ({"reportlab", "PIL"} if drawn else {"jwt", "cryptography"})
+
+
+@pytest.mark.parametrize("path", EXPORTS, ids=lambda path: path.stem)
+def test_the_exports_know_only_earlier_layers_and_python_itself(path: Path) -> None:
+    above = {name for name in known(path) if LEVEL.get(name, len(LAYERS)) >= LEVEL["exports"]}
+    assert above <= {"exports"}, f"{path.name} must not know {sorted(above)}"
+    assert not outside(path)
+
+
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_the_core_needs_numpy_alone_and_single_rooms_one_package_more(path: Path) -> None:
     allowed = {"numpy", "tomli_w"} if path.stem in {"forms", "hardware"} else {"numpy"}
     allowed |= {"sqlalchemy"} if path.stem in {"tables", "database", "kept_tests", "store"} else set()
     allowed |= {"limits"} if path.stem == "rates" else set()
+    allowed |= {"yaml"} if path.stem == "yaml_file" else set()
     assert outside(path) <= allowed
     assert ("tomli_w", True) not in set(imported(path))  # only who writes TOML needs it
 
 
-@pytest.mark.parametrize("path", [*CORE, *EXERCISES, *LIVE], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [*CORE, *EXERCISES, *EXPORTS, *CREDENTIAL, *LIVE], ids=lambda path: path.stem
+)
 def test_streamlit_and_plotly_stay_in_the_app_its_pages_and_ui(path: Path) -> None:
     assert not outside(path) & set(SCREENS)
     assert "ui" not in known(path)
 
 
 def test_torch_stays_in_live() -> None:
-    for path in (*CORE, *EXERCISES, *UI, *PAGES):
+    for path in (*CORE, *EXERCISES, *EXPORTS, *CREDENTIAL, *UI, *PAGES):
         assert "torch" not in outside(path), path.name
 
 
@@ -175,12 +213,12 @@ def test_live_and_simulate_do_not_know_each_other() -> None:
 
 
 def test_nothing_in_dpsim_knows_a_page() -> None:
-    for path in (*CORE, *LIVE, *UI):
+    for path in (*CORE, *CREDENTIAL, *EXPORTS, *LIVE, *UI):
         assert "pages" not in {name.partition(".")[0] for name, _ in imported(path)}, path.name
 
 
 def test_every_module_of_the_list_exists() -> None:
-    assert {"live", "exercises", *(path.stem for path in CORE)} >= set(LEVEL)
+    assert {"live", "exercises", "credential", "exports", *(path.stem for path in CORE)} >= set(LEVEL)
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -200,13 +238,24 @@ def test_importing_dpsim_loads_no_torch_no_streamlit_and_no_plotly() -> None:
         "pandas",
         "tomli_w",
         "sqlalchemy",
+        "yaml",
         "dpsim.ui",
         "dpsim.live",
     }
 
 
+def test_only_who_has_items_of_their_own_waits_for_yaml() -> None:
+    loaded = loaded_by("import dpsim.exercises; dpsim.exercises.items()")
+    assert "dpsim.exercises.own" in loaded
+    assert "yaml" not in loaded
+
+
 def test_starting_live_runs_loads_no_torch() -> None:
     assert "torch" not in loaded_by("import dpsim.live.launch, dpsim.cli")
+
+
+def test_the_command_line_loads_cryptography_only_where_it_is_needed() -> None:
+    assert not loaded_by("import dpsim.cli") & {"jwt", "cryptography", "dpsim.credential"}
 
 
 def test_simulating_a_preset_loads_no_torch_no_streamlit_and_no_plotly() -> None:

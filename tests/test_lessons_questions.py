@@ -79,7 +79,8 @@ def test_a_unit_may_be_typed_behind_it(typed: str, unit: str, value: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("typed", "unit"), [("3 s", ""), ("3 s", "B"), ("3 MB", "s"), ("3 apples", "s"), ("3 m", "s")]
+    ("typed", "unit"),
+    [("3 s", ""), ("3 s", "B"), ("3 MB", "s"), ("3 apples", "s"), ("3 m", "s"), ("3 m", "ms")],
 )
 def test_another_kind_of_unit_is_a_message(typed: str, unit: str) -> None:
     with pytest.raises(InputError, match="must be"):

@@ -17,10 +17,11 @@ from playwright.sync_api import Browser, expect
 from dpsim.beats import beats, beats_as_text
 from dpsim.comparison import compare
 from dpsim.forms import from_toml, preset
+from dpsim.one_file import escaped_json
 from dpsim.simulate import simulate
 from dpsim.trace_files import from_json
 from dpsim.ui.downloads import FILES
-from dpsim.ui.stage.offline import escaped_json, offline_page
+from dpsim.ui.stage.offline import offline_page
 from dpsim.ui.stage.payload import stage_data
 
 HOSTILE = "</script><script>alert(1)</script><!-- & \u2028"

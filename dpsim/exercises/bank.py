@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import cache, lru_cache
 
 from dpsim.checks import InputError, choice
 from dpsim.exercises import (
@@ -15,6 +15,7 @@ from dpsim.exercises import (
     memory,
     on_the_ring,
     overlap,
+    own,
     questions_of_the_page,
     real_runs,
     ring,
@@ -23,24 +24,9 @@ from dpsim.exercises import (
     several,
     tokens,
 )
-from dpsim.exercises.items import Drawn, Item, Series, fits
+from dpsim.exercises.items import TOPICS, Drawn, Item, Series, fits
 from dpsim.questions import Asked, as_choice
 
-TOPICS = {
-    "scatter": "Scatter and data",
-    "step": "One step",
-    "gradients": "Gradients and learning rate",
-    "tokens": "Tokens",
-    "accumulation": "Accumulation",
-    "ring": "The ring",
-    "barrier": "Barrier and stragglers",
-    "overlap": "Overlap and buckets",
-    "scaling": "Scaling",
-    "memory": "Memory and sharding",
-    "beyond": "Asynchrony, compression, topology",
-    "real-runs": "Real runs",
-    "page": "Six questions on the whole",
-}
 AREAS = (
     scatter, gradients, tokens, accumulation, ring, on_the_ring, barrier, overlap, scaling, memory, beyond,
     real_runs, in_order, several, questions_of_the_page,
@@ -48,17 +34,32 @@ AREAS = (
 MOST_TRIES = 200  # a draw that cannot be asked is drawn again; far fewer are needed
 
 
-@cache
 def items() -> dict[str, Item]:
-    """Every item by its id, in the order of the topics."""
-    every = [item for area in AREAS for item in area.ITEMS]
-    order = list(TOPICS)
-    return {item.id: item for item in sorted(every, key=lambda item: order.index(item.topic))}
+    """Every item by its id, in the order of the topics: the bank's, and those of the folder of own items."""
+    return _all(own.found())
 
 
 def topics() -> dict[str, str]:
     """The topics in order: what items name them by, and their titles."""
-    return dict(TOPICS)
+    named = any(item.topic == own.TOPIC for item in own.found().items)
+    return {**TOPICS, own.TOPIC: own.TITLE} if named else dict(TOPICS)
+
+
+def mistakes() -> tuple[InputError, ...]:
+    """What is wrong with the own items, each with its file and line. The others work."""
+    return own.found().mistakes
+
+
+@cache
+def _shipped() -> tuple[Item, ...]:
+    return tuple(item for area in AREAS for item in area.ITEMS)
+
+
+@lru_cache(maxsize=2)
+def _all(found: own.Found) -> dict[str, Item]:
+    order = [*TOPICS, own.TOPIC]
+    every = [*_shipped(), *found.items]
+    return {item.id: item for item in sorted(every, key=lambda item: order.index(item.topic))}
 
 
 def variant(item_id: str, seed: str, kind: str | None = None) -> Asked:
@@ -66,12 +67,17 @@ def variant(item_id: str, seed: str, kind: str | None = None) -> Asked:
 
     InputError where there is no such item, or it cannot be asked in that kind.
     """
-    item, seed = _item(item_id), _plain(seed)
+    return variant_of(_item(item_id), seed, kind)
+
+
+def variant_of(item: Item, seed: str, kind: str | None = None) -> Asked:
+    """The same of an item that need not be in the bank."""
+    seed = _plain(seed)
     if kind is None:
-        kind = random.Random(f"{item_id}/{seed}/kind").choice(item.kinds)
+        kind = random.Random(f"{item.id}/{seed}/kind").choice(item.kinds)
     choice("kind", kind, item.kinds)
     asked = _drawn(item, seed).asked
-    return as_choice(asked, f"{item_id}/{seed}") if (asked.kind, kind) == ("number", "choose-one") else asked
+    return as_choice(asked, f"{item.id}/{seed}") if (asked.kind, kind) == ("number", "choose-one") else asked
 
 
 def chart_of(item_id: str, seed: str) -> Series | None:
@@ -80,9 +86,10 @@ def chart_of(item_id: str, seed: str) -> Series | None:
 
 
 def _item(item_id: str) -> Item:
-    if item_id not in items():
+    found = items()
+    if item_id not in found:
         raise InputError("item", "must be the id of an exercise, such as x-R1", item_id)
-    return items()[item_id]
+    return found[item_id]
 
 
 def _plain(seed: str) -> str:

@@ -15,6 +15,21 @@ from dpsim.wording import number
 
 NUMBER = ("number", "choose-one")  # a question for a number, typed or chosen
 WHOLE = 0.01  # the tolerance of what is counted
+TOPICS = {
+    "scatter": "Scatter and data",
+    "step": "One step",
+    "gradients": "Gradients and learning rate",
+    "tokens": "Tokens",
+    "accumulation": "Accumulation",
+    "ring": "The ring",
+    "barrier": "Barrier and stragglers",
+    "overlap": "Overlap and buckets",
+    "scaling": "Scaling",
+    "memory": "Memory and sharding",
+    "beyond": "Asynchrony, compression, topology",
+    "real-runs": "Real runs",
+    "page": "Six questions on the whole",
+}
 _NUMBERS = re.compile(r"(?<![\w.])−?[0-9]+(?:\.[0-9]+)?(?:e−?[0-9]+)?")
 
 
@@ -40,13 +55,19 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Item:
-    """An exercise whose numbers are drawn anew for every seed. `kinds` are those it can be asked in."""
+    """An exercise whose numbers are drawn anew for every seed. `kinds` are those it can be asked in.
+
+    An item that somebody else wrote says in `source` on which line of which file it stands, and may say in
+    `objective` which of a lesson's objectives it tests, as in ``the-ring-by-hand/bytes``.
+    """
 
     id: str
     title: str
     topic: str
     kinds: tuple[str, ...]
     draw: Callable[[Random], Drawn]
+    objective: str = ""
+    source: str = ""
 
 
 def near(value: float) -> float:
@@ -109,12 +130,24 @@ def series(
 def fits(asked: Asked) -> bool:
     """Whether a variant can be asked: its answers are told apart, can be typed as they are written, and the
     right one does not stand in the question."""
+    return not unfit(asked)
+
+
+def unfit(asked: Asked) -> str:
+    """Why a variant cannot be asked; nothing where it can."""
     if asked.kind != "number":
         texts = [option.text for option in asked.options]
-        return len(set(texts)) == len(texts)
+        return "" if len(set(texts)) == len(texts) else "two options read the same"
     values = [asked.answer, *(slip.value for slip in asked.wrong)]
-    apart = all(abs(a - b) > 3 * asked.tolerance for a, b in combinations(values, 2))
-    return apart and all(_typed(v, asked) for v in values) and number(asked.answer) not in _given(asked)
+    for a, b in combinations(values, 2):
+        if not abs(a - b) > 3 * asked.tolerance:
+            return f"{number(a)} and {number(b)} lie within three tolerances of each other"
+    for value in values:
+        if not _typed(value, asked):
+            return f"{value!r} is written as {number(value)}, which is further off than the tolerance"
+    if number(asked.answer) in _given(asked):
+        return f"the answer, {number(asked.answer)}, stands in the question"
+    return ""
 
 
 def _typed(value: float, asked: Asked) -> bool:

@@ -53,6 +53,8 @@ def navigation() -> StreamlitPage:
         st.Page("pages/practice.py", title="Practice", url_path="practice"),
         st.Page("pages/test.py", title="Test", url_path="test"),
         st.Page("pages/progress.py", title="Progress", url_path="progress"),
+        st.Page("pages/verify.py", title="Verify", url_path="verify"),
+        st.Page("pages/teach.py", title="For teachers", url_path="teach"),
     ]
     page = st.navigation(pages, position="top")
     if st.session_state.get("page") != page.url_path:

@@ -8,7 +8,8 @@ import secrets
 import streamlit as st
 
 from dpsim.checks import InputError, choice, text
-from dpsim.exercises import Item, items, topics
+from dpsim.exercises import Item, items, mistakes, topics
+from dpsim.lessons import Lesson, lessons
 from dpsim.prose import literal
 from dpsim.ui.frame import frame
 from dpsim.ui.lesson_blocks import TEXT_WIDTH
@@ -53,6 +54,7 @@ def _exercise(item: Item, seed: str) -> None:
             st.caption(f"{literal(topics()[item.topic])} · {item.id}", width="content")
         top(item.title, place)
         answered = practise(item.id, seed, place)
+        _lesson_to(item)
         with st.container(horizontal=True):
             st.button(
                 "Another one, with fresh numbers", key="another", icon=":material/casino:",
@@ -66,6 +68,19 @@ def _exercise(item: Item, seed: str) -> None:
             )  # fmt: skip
 
 
+def _lesson_to(item: Item) -> None:
+    """The way to the lesson's screen that has the item's objective, where it names one."""
+    slug, _, objective = item.objective.partition("/")
+    lesson = lessons().get(slug) if slug else None
+    for screen in lesson.screens if isinstance(lesson, Lesson) else ():
+        if objective in [asked.objective for asked in screen.asked]:
+            st.page_link(
+                "pages/lesson.py", label="See the lesson", icon=":material/school:",
+                query_params={"lesson": slug, "screen": screen.slug},
+            )  # fmt: skip
+            return
+
+
 def _following(item: str) -> str:
     names = list(items())
     return names[(names.index(item) + 1) % len(names)]
@@ -77,6 +92,8 @@ def _list() -> None:
         "Every exercise draws fresh numbers, knows its answer from them, and explains every wrong one. "
         "Nothing is graded here: try as often as you like."
     )
+    for mistake in mistakes():
+        st.error(literal(str(mistake)), icon=":material/error:")
     for i, (topic, title) in enumerate(topics().items()):
         if i % 2 == 0:  # row by row, so that a narrow screen keeps the order
             columns = st.columns(2, gap="medium")

@@ -53,7 +53,8 @@ def _empty() -> None:
 def _learned(attempts: list[Attempt], answered: dict[str, str], now: float) -> None:
     """What the attempts come to. A lesson's question always has the same numbers: only the bank's exercises,
     which have fresh ones, come again."""
-    drills = [attempt for attempt in attempts if attempt.item in items()]
+    bank = items()
+    drills = [attempt for attempt in attempts if attempt.item in bank]
     now_due, rests = due(drills, now), [item for item in learning(drills) if item.due and item.due > now]
     done = mastered(drills)
     with st.container(horizontal=True, gap="large"):

@@ -6,18 +6,17 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from dpsim.checks import InputError, choice, whole
-from dpsim.edits import with_world_size
-from dpsim.forms import from_query, preset, preset_names, to_query
+from dpsim.checks import InputError, choice
+from dpsim.edits import on_preset
+from dpsim.forms import preset, preset_names, to_query
 from dpsim.prose import literal
-from dpsim.scenario import APP_RANKS, Scenario
+from dpsim.scenario import Scenario
 from dpsim.ui.downloads import take_along
 from dpsim.ui.frame import frame, present_button, presenting, rests_on
 from dpsim.ui.live import live_bar
 from dpsim.ui.live_state import measured
 from dpsim.ui.picture import check_shown, picture, play, run_of
 
-LEAST = {"name": "x", "batch.sequences": "1"}  # a scenario needs a name and a batch
 OPENING = "first-screen"
 STAGE = "stage"
 NOT_OF_THE_SCENARIO = ("preset", "beat", "present", "embed", "embed_options")
@@ -27,11 +26,7 @@ def chosen_scenario(name: str, query: dict[str, str]) -> Scenario:
     """The preset called `name`, with what the link says on top."""
     keys = {k: v for k, v in query.items() if k not in NOT_OF_THE_SCENARIO}
     alone = "preset" not in query and "name" in keys  # a whole scenario in the link needs nothing below it
-    base = None if alone else preset(name)
-    if base is not None and "world_size" in keys:  # what the preset says of each rank is fitted to it
-        ranks = from_query({"world_size": keys["world_size"], **LEAST}).world_size
-        base = with_world_size(base, whole("world_size", ranks, 1, APP_RANKS))
-    return check_shown(from_query(keys, base=base))
+    return check_shown(on_preset(None if alone else name, keys))
 
 
 def step_page() -> None:

@@ -5,12 +5,10 @@ With JavaScript off the page is the list of beats, which is complete without the
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
 
 from dpsim.beats import Beat
+from dpsim.one_file import escaped_json, hash_source
 from dpsim.ui.stage.files import read, script
 from dpsim.ui.stage.payload import Data
 from dpsim.wording import duration
@@ -38,9 +36,8 @@ draw({ data, parentElement: root, setStateValue() {} });
 def offline_page(data: Data, told: tuple[Beat, ...]) -> str:
     """The whole page. Its policy lets nothing run but the script inside, and nothing load at all."""
     module = script().replace("export default function (", "function draw(") + START
-    digest = base64.b64encode(hashlib.sha256(module.encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        f"default-src 'none'; script-src {hash_source(module)}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     title = html.escape(data["title"])
@@ -63,14 +60,6 @@ def offline_page(data: Data, told: tuple[Beat, ...]) -> str:
 </body>
 </html>
 """
-
-
-def escaped_json(data: Data) -> str:
-    """JSON that cannot end the element it stands in."""
-    written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        written = written.replace(character, f"\\u{ord(character):04x}")
-    return written
 
 
 def _beats(told: tuple[Beat, ...]) -> str:

@@ -1,0 +1,103 @@
+"""The commands about certificates: an operator's keys, and verifying a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dpsim.base_url import base_url
+from dpsim.checks import InputError
+
+EXIT = {"valid": 0, "not valid": 1, "not verified": 3}
+MOST_BYTES = 10_000_000
+
+Report = dict[str, Any]
+
+
+def new_command(args: argparse.Namespace) -> Report:
+    from dpsim.credential import keys  # cryptography is loaded where a key is needed
+
+    made = keys.new(args.file)
+    then = "keep a copy in a safe place, and start the app with DPSIM_KEY naming it"
+    return {"file": args.file, "thumbprint": made.thumbprints[0], "next": then}
+
+
+def rotate_command(args: argparse.Namespace) -> Report:
+    from dpsim.credential import keys
+
+    thumbprint, *former = keys.rotate(args.file).thumbprints
+    then = "start the app anew; certificates of the former keys stay valid"
+    return {"file": args.file, "thumbprint": thumbprint, "former": former, "next": then}
+
+
+def show_command(args: argparse.Namespace) -> Report:
+    from dpsim.credential import did, keys
+
+    shown, reached = keys.load(args.file), base_url()
+    if not reached:
+        thumbprint, *former = shown.thumbprints
+        return {"thumbprint": thumbprint, "former": former}
+    return did.document(did.did_web(reached), shown.public)
+
+
+def as_json(report: Report) -> str:
+    """For a terminal too: a DID document is a file to be put somewhere."""
+    return json.dumps(report, indent=2)
+
+
+def verify_command(args: argparse.Namespace) -> Report:
+    from dpsim.credential.baked import token_in
+    from dpsim.credential.verify import verify
+
+    text = token_in(read_file("FILE", args.file))
+    listed = None if args.status is None else token_in(read_file("--status", args.status))
+    found = verify(text, _issuer(args.keys), listed, time.time())
+    return {
+        "outcome": found.outcome,
+        "checks": [asdict(check) for check in found.checks],
+        "key": found.kid,
+        "says": None if found.facts is None else asdict(found.facts) | {"id": str(found.facts.id)},
+        "credential": found.credential,
+    }
+
+
+def verification(report: Report) -> str:
+    """The answer of `verify` for a terminal: the outcome, a line for each check, then what it says."""
+    lines = [report["outcome"]]
+    lines += [f"  {c['name']:10}  {c['outcome']:11}  {c['said']}" for c in report["checks"]]
+    if (says := report["says"]) is not None:
+        name = says["name"] or "nobody by name"
+        lines += [
+            f"{says['title']}: {says['right']} of {says['of']} right",
+            f"of {name}, by {says['issuer']}",
+        ]
+    return "\n".join(lines)
+
+
+def _issuer(path: str | None) -> Report | None:
+    """The DID document of the call, else that of the operator here, if there is one."""
+    from dpsim.credential.did import read_document
+    from dpsim.credential.operator import operator
+
+    if path is not None:
+        return read_document("--keys", read_file("--keys", path))
+    own = operator()
+    return None if own is None else own.did_document()
+
+
+def read_file(field: str, path: str) -> bytes:
+    """At most 10 MB of a file that a call names in `field`."""
+    name = Path(path).name or path
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        reason = getattr(error, "strerror", None) or "no such path"
+        raise InputError(field, f"must be a file that can be read ({reason})", name) from None
+    if len(data) > MOST_BYTES:
+        raise InputError(field, f"must have at most {MOST_BYTES} bytes", name)
+    return data

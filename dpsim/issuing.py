@@ -1,0 +1,40 @@
+"""Issuing certificates for tests that were passed, each under an id and a status index of its own."""
+
+from __future__ import annotations
+
+import time
+from uuid import uuid4
+
+from dpsim.checks import InputError
+from dpsim.credential.credential import Award, credential, holder, sign
+from dpsim.credential.operator import Operator
+from dpsim.kept_tests import Certificate, Sitting
+from dpsim.store import Store
+
+MOST = 10  # certificates for one test: each takes one of the status list's entries for good
+
+
+def issued(kept: Store, learner: str, test: Sitting) -> Certificate | None:
+    """The certificate for a test that stands, if there is one."""
+    standing = [c for c in kept.certificates(learner) if c.test == test.number and not c.revoked]
+    return standing[-1] if standing else None
+
+
+def issue(issuer: Operator, kept: Store, learner: str, test: Sitting, name: str) -> Certificate:
+    """A certificate for a test that was passed. One that was issued for it before is revoked, so that only
+    one stands. InputError for a name that cannot be one, and where there were too many."""
+    if test.score is None or test.ended is None or not test.score.passed:
+        raise InputError("certificate", "must be for a test that was passed", test.score)
+    before = [c for c in kept.certificates(learner) if c.test == test.number]
+    if len(before) >= MOST:
+        raise InputError("certificate", f"must be at most the {MOST}th for one test", len(before) + 1)
+    named, id, index = holder(name), uuid4(), kept.draw_index()
+    score = Award(test.score.right, test.score.of, test.ended)
+    made = credential(issuer, score, named, id, index, time.time())
+    kept.keep_certificate(learner, test.number, str(id), index, sign(issuer, made))
+    for former in before:
+        if not former.revoked:
+            kept.revoke(former.id)
+    found = kept.certificate(str(id))
+    assert found is not None
+    return found
