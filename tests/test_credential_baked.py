@@ -87,6 +87,12 @@ def test_other_text_in_the_picture_is_left_alone() -> None:
     assert Image.open(io.BytesIO(baked)).text == {"Author": "Ada", KEYWORD.decode(): TOKEN}
 
 
+def test_nothing_is_baked_into_what_is_no_picture() -> None:
+    for data in (b"", SIGNATURE, picture()[:-12], b"GIF89a"):
+        with pytest.raises(InputError, match=r"^picture"):
+            bake(data, TOKEN)
+
+
 def test_a_credential_is_not_baked_twice() -> None:
     with pytest.raises(InputError, match="must not hold a credential yet"):
         bake(bake(picture(), TOKEN), TOKEN)

@@ -63,6 +63,8 @@ CONTENT: list[tuple[str, Change]] = [
     ("type", lambda p: p.update(type="OpenBadgeCredential")),
     ("id", lambda p: p.update(id="https://eve.example", jti="https://eve.example")),
     ("id", lambda p: p.update(id=p["id"].upper())),
+    ("id", lambda p: p.update(id=f"urn:uuid:{p['id'][9:].upper()}")),
+    ("id", lambda p: p.update(id=f"urn:uuid:{{{p['id'][9:]}}}")),
     ("name", lambda p: p.update(name="")),
     ("issuer", lambda p: p.update(issuer=p["issuer"]["id"])),
     ("issuer.type", lambda p: p["issuer"].update(type="Profile")),
@@ -152,6 +154,7 @@ def test_with_another_issuers_keys_nothing_is_verified() -> None:
     found = verify(token(), operator(url="https://other.example").did_document(), None, NOW)
     assert (found.outcome, found.credential) == ("not verified", None)
     assert "another issuer's" in said(found, "issuer key")
+    assert "issuer's key alone" in said(found, "revocation")
     renamed = document("did:web:other.example", [private("now").public_key()])
     assert verify(token(), renamed, None, NOW).outcome == "not verified"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from pathlib import Path
@@ -45,6 +46,16 @@ def test_a_new_key_is_a_p256_key_that_its_owner_alone_can_read(tmp_path: Path) -
     assert isinstance(read, ec.EllipticCurvePrivateKey)
     assert isinstance(read.curve, ec.SECP256R1)
     assert made.thumbprints == keys.load(path).thumbprints == (keys.thumbprint(read.public_key()),)
+
+
+def test_its_mode_is_no_matter_of_the_settings_of_the_shell(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        keys.new(tmp_path / "key.pem")
+        keys.rotate(tmp_path / "key.pem")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "key.pem") == 0o600
 
 
 def test_no_two_new_keys_are_the_same(tmp_path: Path) -> None:

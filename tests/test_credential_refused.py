@@ -128,6 +128,13 @@ def test_a_published_key_that_is_none_is_refused(x: Any) -> None:
     assert outcomes(verify(token(), found, None, NOW))["issuer key"] == "failed"
 
 
+@pytest.mark.parametrize("kind", [{"crv": "P-384"}, {"crv": "secp256k1"}, {"kty": "OKP"}, {"kty": None}])
+def test_a_published_key_that_says_it_is_another_kind_is_refused(kind: dict[str, Any]) -> None:
+    found = operator().did_document()
+    found["verificationMethod"][0]["publicKeyJwk"].update(kind)
+    assert outcomes(verify(token(), found, None, NOW))["issuer key"] == "failed"
+
+
 def test_a_document_that_gives_away_the_private_key_is_refused() -> None:
     """Everybody can sign with such a key."""
     found = operator().did_document()

@@ -40,6 +40,7 @@ from dpsim.credential.status import DAYS, read_list, status_list
 from dpsim.credential.verify import verify
 
 URL = "https://learn.example.org/status/1"
+OTHER = "https://learn.example.org/status/2"
 SIZE = 131_072
 # Example 3 of the W3C Recommendation "Bitstring Status List v1.0": 131,072 entries, none of them set.
 PUBLISHED = "uH4sIAAAAAAAAA-3BMQEAAADCoPVPbQwfoAAAAAAAAAAAAAAAAAAAAIC3AYbSVKsAQAAA"
@@ -200,16 +201,28 @@ def test_a_list_for_another_purpose(purpose: Any) -> None:
     )
 
 
-def test_another_list_of_the_same_issuer() -> None:
-    other = URL.replace("/1", "/2")
-    text = changed(
-        lambda p: (
-            p.update(id=other, jti=other),
-            subject(p).update(id=f"{other}#list"),
-            p.update(sub=f"{other}#list"),
-        )
-    )
-    assert "the one that the certificate names" in distrusted(text)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: p.update(id=OTHER, jti=OTHER),
+        lambda p: (p.update(sub=f"{OTHER}#list"), subject(p).update(id=f"{OTHER}#list")),
+    ],
+)
+def test_another_list_of_the_same_issuer(change: Change) -> None:
+    assert "the one that the certificate names" in distrusted(changed(change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: p.update(type=["VerifiableCredential"]),
+        lambda p: p.update(type="BitstringStatusListCredential"),
+        lambda p: p["@context"].append("https://eve.example"),
+        lambda p: p.update(credentialSubject=[subject(p)]),
+    ],
+)
+def test_another_kind_of_list(change: Change) -> None:
+    assert "must be a BitstringStatusListCredential" in distrusted(changed(change))
 
 
 def test_a_certificate_is_no_status_list() -> None:
@@ -229,8 +242,6 @@ def test_a_status_list_is_no_certificate() -> None:
         lambda p: p.pop("validUntil"),
         lambda p: p.update(validFrom="yesterday"),
         lambda p: p.update(issuer={"id": p["issuer"]}),
-        lambda p: p.update(credentialSubject=[subject(p)]),
-        lambda p: p["@context"].append("https://eve.example"),
     ],
 )
 def test_a_list_whose_members_do_not_agree(change: Change) -> None:

@@ -64,7 +64,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise InputError("picture", f"must have at most {MOST_BYTES} bytes", f"{len(data)} bytes")
     if data[: len(SIGNATURE)] != SIGNATURE:
         raise InputError("picture", "must be a PNG", f"{len(data)} bytes")
-    at, count, type = len(SIGNATURE), 0, b""
+    at, count = len(SIGNATURE), 0
     while at < len(data):
         length, type = struct.unpack_from(">I4s", data, at) if at + 12 <= len(data) else (0, b"")
         end = at + 12 + length
@@ -81,7 +81,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at, count = end, count + 1
         if count > MOST_CHUNKS:
             raise InputError("picture", f"must have at most {MOST_CHUNKS} chunks", count)
-    if type != b"IEND":
+    if not count:
         raise InputError("picture", "must begin with IHDR and end with IEND", "nothing")
 
 

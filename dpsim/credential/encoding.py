@@ -10,7 +10,7 @@ import json
 import math
 import re
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from dpsim.checks import InputError
 
@@ -38,7 +38,7 @@ def from_base64url(field: str, text: str) -> bytes:
 def from_json(field: str, data: bytes) -> dict[str, Any]:
     """The JSON object in `data`: UTF-8, no key twice, finite numbers, at most 12 levels deep."""
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
         _check(value, DEEPEST)
     except (ValueError, RecursionError):  # ValueError: also bad UTF-8, and an integer of 5,000 digits
         rule = f"must be JSON with no key twice and at most {DEEPEST} levels"
@@ -55,10 +55,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
 def _check(value: Any, levels: int) -> None:
     """ValueError where `value` is deeper than `levels`, or holds what not every reader can hold."""
     if isinstance(value, (dict, list)):
@@ -69,7 +65,7 @@ def _check(value: Any, levels: int) -> None:
     elif isinstance(value, str):
         value.encode("utf-8")  # half a surrogate pair has no UTF-8; the error is a ValueError
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("too large")
+        raise ValueError("no number")
 
 
 def time(at: float) -> str:

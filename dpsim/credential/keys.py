@@ -148,7 +148,6 @@ def _write(path: Path, keys: Keys, rule: str) -> None:
         raise InputError("FILE", f"must be a place one can write to ({reason})", str(path)) from None
     try:
         with os.fdopen(place, "wb") as file:
-            os.fchmod(place, 0o600)
             file.write(private + b"".join(public))
             file.flush()
             os.fsync(place)
