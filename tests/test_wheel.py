@@ -27,7 +27,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_carries_the_app_its_theme_and_its_content(installed: Path) -> None:
     for part in ("app.py", "pages/step.py", ".streamlit/config.toml"):
         assert (installed / "dpsim" / "_app" / part).read_text("utf-8") == (ROOT / part).read_text("utf-8")
-    for folder in ("content", "ui"):
+    for folder in ("content", "ui", "credential"):
         here = {p.relative_to(ROOT) for p in (ROOT / "dpsim" / folder).rglob("*") if p.is_file()}
         there = {p.relative_to(installed) for p in (installed / "dpsim" / folder).rglob("*") if p.is_file()}
         assert {p for p in here if "__pycache__" not in p.parts} == there
