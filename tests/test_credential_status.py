@@ -275,6 +275,7 @@ def bomb(size: int) -> str:
         encode_bitstring([], SIZE + 8),
         bomb(20_000_000),
     ],
+    ids=range(16),  # what is compressed holds the time
 )
 def test_a_list_that_does_not_decompress_to_just_its_size(encoded: Any) -> None:
     assert distrusted(changed(lambda p: subject(p).update(encodedList=encoded))).startswith(
