@@ -34,6 +34,7 @@ STATES = {
     "lab-steps": ("lab?steps=8&optimizer.kind=adam&reduction=mean_of_rank_means", [WIDE, NARROW]),
     "lessons": ("lesson", [WIDE, NARROW]),
     "progress": ("progress", [WIDE, NARROW]),
+    "test": ("test", [WIDE, NARROW]),
     "presenter": ("?present=1&beat=allreduce.b0.r1", [PROJECTOR, WIDE]),
     "presenter-8": ("?preset=ring-8&present=1&beat=allreduce.b0.r4", [PROJECTOR]),
 }
@@ -63,7 +64,7 @@ def picture(
     page.wait_for_selector("[data-test-script-state=notRunning]")
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1500)  # fonts, and charts that draw themselves
-    if not query.startswith(("lesson", "progress")):
+    if not query.startswith(("lesson", "progress", "test")):
         page.wait_for_selector(".stage .say h2:not(:empty)")
     if "present=1" not in query and file.parent != HERE:  # the whole page, not the window's part of it
         whole = page.evaluate("document.querySelector('.stMain').scrollHeight")

@@ -45,12 +45,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def served_app(log: Path) -> Iterator[str]:
-    """Serve the app from this clone while the block runs; its URL, without a slash at the end."""
-    port = free_port()
+def served_app(log: Path, port: int | None = None, **settings: str) -> Iterator[str]:
+    """Serve the app from this clone while the block runs, at a free port or at this one; its URL, without a
+    slash at the end. `settings` are added to the environment."""
+    port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
     command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
-    with served(command, port, log, ROOT) as url:
+    with served(command, port, log, ROOT, os.environ | settings) as url:
         yield url
 
 

@@ -4,19 +4,17 @@ tells the key, and deleting leaves nothing."""
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from lesson_page import LessonPage
 from playwright.sync_api import Browser, BrowserContext, expect
-from serving import ROOT, free_port, served
+from serving import free_port, served_app
 from stage_page import CONTRASTS
 
 from dpsim.exercises import items
@@ -53,16 +51,9 @@ def file(tmp_path: Path) -> Path:
 def serve(tmp_path: Path, file: Path) -> Serve:
     """Starts the app with a database of this test's own, always at the same address."""
     port = free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
-    command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
-
-    @contextmanager
-    def started() -> Iterator[str]:
-        environment = os.environ | {"DPSIM_DATABASE": f"sqlite:///{file}"}
-        with served(command, port, tmp_path / f"{time.monotonic_ns()}.log", ROOT, environment) as url:
-            yield url
-
-    return started
+    return lambda: served_app(
+        tmp_path / f"{time.monotonic_ns()}.log", port, DPSIM_DATABASE=f"sqlite:///{file}"
+    )
 
 
 @pytest.fixture

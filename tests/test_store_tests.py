@@ -256,6 +256,17 @@ def test_what_is_revoked_stays_so(opened: Opened) -> None:
         kept.revoke(uuid(9))
 
 
+def test_what_is_left_of_a_deleted_learner_can_still_be_revoked(opened: Opened) -> None:
+    kept = opened()
+    index = certified(kept, ANNE, uuid(1))
+    kept.delete(ANNE)
+    kept.revoke_index(index)
+    assert kept.revoked_indices() == [index]
+    with pytest.raises(InputError, match="must be one that was drawn here"):
+        kept.revoke_index((index + 1) % INDICES)
+    assert kept.revoked_indices() == [index]
+
+
 def test_deleting_a_learner_leaves_indices_that_point_to_nobody(opened: Opened, url: str) -> None:
     kept = opened()
     first, second = certified(kept, ANNE, uuid(1)), certified(kept, ANNE, uuid(2))
