@@ -44,8 +44,9 @@ def _how(me: Learner) -> None:
         )
     st.markdown(
         "Your answers, whether they were right, and when you gave them, your tests and certificates: on the "
-        "server that shows this page, under a random key that only your browser has. No name, no address, no "
-        "account. Whoever clears the browser's data loses the key; the recovery code brings everything back."
+        "server that shows this page, under a random key that only your browser has. No name but one that "
+        "you type for a certificate, no address, no account. Whoever clears the browser's data loses the "
+        "key; the recovery code brings everything back."
     )
 
 
