@@ -268,6 +268,13 @@ def test_a_key_that_is_gone_or_another_in_the_browser_changes_the_session(url: s
     assert "Nothing here yet" in page_text(app)
 
 
+def test_who_has_taken_a_test_alone_can_take_it_along_and_delete_it(url: str) -> None:
+    app = opened()
+    assert me(app).awaited  # else the browser's key would come too late for the page
+    names = {button.key for button in says(app, KEY).button}
+    assert {"progress.show", "progress.delete"} <= names
+
+
 def test_an_answer_that_its_question_cannot_take_any_more_counts_as_none(url: str) -> None:
     kept = filled(url, attempt("gone-from-the-bank", False, 1, "M-gone"))
     kept.keep_answer(learner_id(KEY), PLACE, "17")

@@ -93,7 +93,7 @@ def _keep(key: str, value: object) -> None:
 def _number(asked: Asked, place: str, given: str | None) -> None:
     key = f"{place}:given"
     _keep(key, given)
-    unit = f" in {asked.unit}" if asked.unit else ""
+    unit = f" in {asked.unit}" if asked.unit not in ("", "times") else ""
     st.text_input(asked.question, key=key, placeholder=f"A number{unit}, such as 0.5 or 7/4")
 
 

@@ -31,7 +31,7 @@ def progress_page() -> None:
     frame()
     st.html(STYLE)
     me = learner()
-    me.shown = True
+    me.shown = me.awaited = True  # who has taken a test alone has a key and no attempts
     with st.container(key="progress", width=TEXT_WIDTH):
         top("Progress", "progress")
         if me.attempts:

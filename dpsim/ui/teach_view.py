@@ -20,6 +20,27 @@ from dpsim.wording import number, plural
 MADE, YAML, REPORT, SAID = "teach.made", "teach.yaml", "teach.report", "teach.said"
 FORMATS = {"moodle": ("Moodle XML", ".xml", "application/xml"), "gift": ("GIFT", ".gift.txt", "text/plain")}
 MOST_YAML = 200_000  # characters
+EXAMPLE = """- id: own-samples
+  title: Samples in a step
+  numbers:
+    ranks: {from: 2, to: 16, step: 2}
+    batch: [8, 16, 32]
+  question: |
+    {ranks} ranks load {batch} samples each. How many does one step learn from?
+  answer: ranks * batch
+  unit: samples
+  tolerance: 0.1
+  wrong:
+    - formula: batch
+      feedback: |
+        That is the batch of one rank.
+  feedback: |
+    Every rank loads a batch of its own.
+  other: |
+    Add over the ranks.
+  solution: |
+    ${ranks} \\cdot {batch} = {answer}$
+"""
 STYLE = """<style>
 .st-key-teach h2 { padding: 1.25rem 0 0.25rem; font-size: 1.3rem; font-weight: 600; }
 </style>"""
@@ -42,7 +63,8 @@ def teach_page() -> None:
 def _class() -> None:
     st.header("In class", anchor=False)
     st.markdown(
-        "- Every stage has **Present**: large, and stepped by a remote; `&present=1` in a link opens it so.\n"
+        "- Every stage has **Present**: large, and stepped by a remote; `present=1` in a link's query "
+        "opens it so.\n"
         "- The address of a stage holds the scenario and the beat, that of an exercise the seed of its "
         "numbers: send it, and everybody sees the same.\n"
         "- **Break it** in the lab switches a fault on, to be found by the class."
@@ -118,7 +140,7 @@ def _own() -> None:
         "Whoever runs this server puts such files into the folder that `DPSIM_ITEMS` names."
     )
     with st.form("teach.own"):
-        st.text_area("Exercises as YAML", key=YAML, max_chars=MOST_YAML, height=240)
+        st.text_area("Exercises as YAML", key=YAML, max_chars=MOST_YAML, height=240, placeholder=EXAMPLE)
         st.form_submit_button(
             "Check", type="primary", icon=":material/check:", key="teach.check", on_click=_check
         )
