@@ -63,6 +63,9 @@ def verify_page() -> None:
 def _result(found: Verification) -> None:
     """The verdict, each check, and what the certificate says where its signature holds."""
     box, icon, said = SAID[found.outcome]
+    unchecked = [check.name for check in found.checks if check.outcome == "not checked"]
+    if found.outcome == "valid" and unchecked:
+        said = f"**Valid.** But not checked: {', '.join(unchecked)}."
     box(said, icon=icon)
     checks = [f"{MARKS[c.outcome]} **{c.name}** · {c.outcome}  \n{literal(c.said)}" for c in found.checks]
     st.markdown("\n\n".join(checks))
@@ -151,8 +154,8 @@ def _checked(text: str) -> Verification:
     if not text:
         raise InputError("text", "Paste the text first.", None)
     issuer, given = operator(), st.session_state.get(KEYS)
-    if given is not None:
-        return verify(text, read_document("did.json", given.getvalue()), _status(issuer), time.time())
+    if given is not None:  # another issuer's revocations stand in no list of ours
+        return verify(text, read_document("did.json", given.getvalue()), None, time.time())
     return verify(text, issuer.did_document() if issuer else None, _status(issuer), time.time())
 
 
