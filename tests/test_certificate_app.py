@@ -94,6 +94,15 @@ def test_a_name_that_cannot_be_one_is_a_message_and_stays_typed(kept: Store) -> 
     assert kept.certificates(WHO) == []
 
 
+def test_names_that_are_refused_do_not_use_up_what_may_be_issued(kept: Store) -> None:
+    app = result(kept)
+    for _ in range(rates.RATES["certificate"].browser.amount):
+        issues(app, "ada\0")
+    assert any("can be seen" in said for said in messages(app))
+    issues(app, "Ada")
+    assert [c.revoked for c in kept.certificates(WHO)] == [False]
+
+
 @pytest.mark.parametrize(
     ("gone", "named"), [("DPSIM_KEY", "python -m dpsim keys new"), ("DPSIM_BASE_URL", "DPSIM_BASE_URL=https")]
 )
