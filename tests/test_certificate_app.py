@@ -134,7 +134,7 @@ def test_who_did_not_pass_is_offered_none(kept: Store) -> None:
 
 def test_by_its_id_a_certificate_is_verified_in_every_check(kept: Store) -> None:
     made = certificate(kept, NAME)
-    app = opened("verify", id=made.id)
+    app = opened("verify", id=f" {made.id} ")
     assert verdict(app) == "Valid."
     assert page_text(app).count("· passed") == 5
     assert NAME in page_text(app)
