@@ -28,6 +28,11 @@ def key_shown(key: str) -> str:
     return key if 0 < len(key) <= 60 and all(c.isalnum() or c in "_-." for c in key) else shown(key)
 
 
+def name_shown(name: str) -> str:
+    """A file's name as text that can be shown; its bytes that are no UTF-8 are written as \\xff."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 class InputError(ValueError):
     """Input that breaks a rule: `field` says where, `rule` what holds there, `value` what came."""
 

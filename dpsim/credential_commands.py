@@ -54,7 +54,7 @@ def verify_command(args: argparse.Namespace) -> Report:
     from dpsim.credential.verify import verify
 
     text = token_in(read_file("FILE", args.file))
-    listed = None if args.status is None else token_in(read_file("--status", args.status))
+    listed = None if args.status is None else token_in(read_file("--status", args.status), "--status")
     found = verify(text, _issuer(args.keys), listed, time.time())
     unused = listed is not None and any(
         c.name == "revocation" and c.outcome == "not checked" for c in found.checks

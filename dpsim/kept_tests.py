@@ -148,7 +148,8 @@ class KeptTests(Database):
         raise InputError("status list", f"must have room for one more of {INDICES:,}", "none left")
 
     def keep_certificate(self, learner: str, test: int, id: str, index: int, jwt: str) -> None:
-        """Keep what was issued for a test that was passed; InputError for any other."""
+        """Keep what was issued for a test that was passed, and revoke what was issued for it before, so that
+        one stands whoever else issues at the same time; InputError for any other test."""
         row: dict[str, object] = {"id": text("certificate.id", id, 36)}
         row |= {
             "jwt": text("certificate.jwt", jwt, LONGEST_JWT),
@@ -164,6 +165,8 @@ class KeptTests(Database):
             check_room(
                 connection, CERTIFICATES, CERTIFICATES.c.learner == learner, "certificates", MOST_TESTS
             )
+            before = STATUS_INDICES.c["index"].in_(sql.select(_INDEX).where(CERTIFICATES.c.test == test))
+            connection.execute(sql.update(STATUS_INDICES).where(before).values(revoked=True))
             try:
                 with connection.begin_nested():
                     connection.execute(sql.insert(CERTIFICATES).values(row))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dpsim.app import PACKAGE
-from dpsim.checks import InputError, choice, number, read_text, sequence, toml, whole
+from dpsim.checks import InputError, choice, name_shown, number, read_text, sequence, toml, whole
 from dpsim.directives import (
     Break,
     Directive,
@@ -109,17 +109,18 @@ def lesson_files() -> dict[str, Path | InputError]:
     named = os.environ.get("DPSIM_LESSONS")
     if not named:
         return found
-    if not Path(named).is_dir():
+    try:
+        paths = sorted(path for path in Path(named).iterdir() if path.match("[!.]*.md"))
+    except OSError:
         return found | {"DPSIM_LESSONS": InputError("DPSIM_LESSONS", "must name a folder", named)}
-    paths = sorted(Path(named).glob("*.md"))
     if len(paths) > MAX_LESSONS:
         rule = f"must hold at most {MAX_LESSONS} lessons"
         return found | {"DPSIM_LESSONS": InputError("DPSIM_LESSONS", rule, len(paths))}
     for path in paths:
-        taken = InputError(path.name, "must not have the name of another lesson", path.stem)
-        odd = InputError(path.name, "must be a file", "something else")
-        slug = path.name if path.stem in found else path.stem
-        found[slug] = taken if path.stem in found else path if path.is_file() else odd
+        name, stem = name_shown(path.name), name_shown(path.stem)
+        taken = InputError(name, "must not have the name of another lesson", stem)
+        odd = InputError(name, "must be a file", "something else")
+        found[name if stem in found else stem] = taken if stem in found else path if path.is_file() else odd
     return found
 
 
@@ -130,7 +131,8 @@ def lessons() -> dict[str, Lesson | InputError]:
         try:
             if isinstance(path, InputError):
                 raise path
-            read[slug] = read_lesson(path.name, read_text(path.name, path, MAX_LESSON_BYTES))
+            name = name_shown(path.name)
+            read[slug] = read_lesson(name, read_text(name, path, MAX_LESSON_BYTES))
         except InputError as error:
             read[slug] = error
 

@@ -94,6 +94,15 @@ def test_a_name_that_cannot_be_one_is_a_message_and_stays_typed(kept: Store) -> 
     assert kept.certificates(WHO) == []
 
 
+def test_names_that_are_refused_do_not_use_up_what_may_be_issued(kept: Store) -> None:
+    app = result(kept)
+    for _ in range(rates.RATES["certificate"].browser.amount):
+        issues(app, "ada\0")
+    assert any("can be seen" in said for said in messages(app))
+    issues(app, "Ada")
+    assert [c.revoked for c in kept.certificates(WHO)] == [False]
+
+
 @pytest.mark.parametrize(
     ("gone", "named"), [("DPSIM_KEY", "python -m dpsim keys new"), ("DPSIM_BASE_URL", "DPSIM_BASE_URL=https")]
 )
@@ -125,7 +134,7 @@ def test_who_did_not_pass_is_offered_none(kept: Store) -> None:
 
 def test_by_its_id_a_certificate_is_verified_in_every_check(kept: Store) -> None:
     made = certificate(kept, NAME)
-    app = opened("verify", id=made.id)
+    app = opened("verify", id=f" {made.id} ")
     assert verdict(app) == "Valid."
     assert page_text(app).count("· passed") == 5
     assert NAME in page_text(app)

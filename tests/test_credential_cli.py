@@ -117,7 +117,7 @@ def test_on_a_terminal_each_check_is_a_line(files: Path, capsys: Capture) -> Non
         (["c.jwt", "--keys", "c.jwt"], "--keys"),
         (["c.jwt", "--keys", "c.png"], "--keys"),
         (["c.jwt", "--status", "nowhere"], "--status"),
-        (["c.jwt", "--status", "did.json"], "certificate"),
+        (["c.jwt", "--status", "did.json"], "--status"),
     ],
 )
 def test_a_wrong_call_gets_one_line(

@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from test_app import ODD_TITLE, plain
 
-from dpsim.forms import from_query, preset, preset_names, to_query
+from dpsim.forms import from_query, preset, preset_names, to_query, to_toml
 from dpsim.scenario import Scenario
 from dpsim.simulate import simulate
 from dpsim.ui.lab_state import Shown
@@ -295,6 +295,14 @@ def test_a_scenario_too_long_for_an_address_lives_in_the_session() -> None:
     control(app, "selectbox", "collective").select("tree").run()
     fine(app)
     assert stage(app)["collective"] == "tree"
+
+
+def test_a_scenario_that_an_editor_saved_with_a_byte_order_mark_opens() -> None:
+    app = opened({"preset": "ring-8"})
+    text = to_toml(preset("two-and-eight"))
+    app.get("file_uploader")[0].set_value(("mine.toml", b"\xef\xbb\xbf" + text.encode(), "text/plain")).run()
+    fine(app)
+    assert shown(app) == preset("two-and-eight")
 
 
 def test_what_was_typed_is_shown_literally() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -235,6 +236,7 @@ def test_a_folder_of_own_lessons_is_read_too(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "one-step.md").write_text(WHOLE, "utf-8")
     (tmp_path / "large.md").write_text("x" * (MAX_LESSON_BYTES + 1), "utf-8")
     (tmp_path / "latin.md").write_bytes(b"\xff\xfe")
+    (tmp_path / os.fsdecode(b"sm\xe4ll.md")).touch()
     monkeypatch.setenv("DPSIM_LESSONS", str(tmp_path))
     found = lessons()
     assert list(found)[:4] == ["one-step", "who-sees-what", "small", "whose-tokens-count"]
@@ -244,10 +246,13 @@ def test_a_folder_of_own_lessons_is_read_too(tmp_path: Path, monkeypatch: pytest
     assert "must not have the name of another lesson" in str(found["one-step.md"])
     assert f"must have at most {MAX_LESSON_BYTES} bytes" in str(found["large"])
     assert "must be UTF-8" in str(found["latin"])
+    assert "sm\\xe4ll.md" in str(found["sm\\xe4ll"]), "a name that can be shown on a page"
 
 
 def test_a_folder_that_is_none_or_too_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPSIM_LESSONS", str(tmp_path / "nowhere"))
+    assert "DPSIM_LESSONS: must name a folder" in str(lessons()["DPSIM_LESSONS"])
+    monkeypatch.setenv("DPSIM_LESSONS", "n" * 5000)
     assert "DPSIM_LESSONS: must name a folder" in str(lessons()["DPSIM_LESSONS"])
     for i in range(MAX_LESSONS + 1):
         (tmp_path / f"a{i}.md").touch()

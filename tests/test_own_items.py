@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -166,9 +167,11 @@ def test_what_cannot_be_read_is_named_and_the_rest_works(folder: Callable[..., P
     (place / "bytes.yaml").write_bytes(b"- id: \xff")
     (place / "gone.yaml").symlink_to(place / "nowhere")
     (place / "inner.yaml").mkdir()
+    (place / os.fsdecode(b"sm\xe4ll.yaml")).write_text("[", "utf-8")
     assert "own-small" in items()
     fields = [(error.field, error.rule) for error in mistakes()]
-    assert [field for field, _ in fields] == ["bytes.yaml", "gone.yaml", "inner.yaml", "long.yaml"]
+    assert [field for field, _ in fields][:4] == ["bytes.yaml", "gone.yaml", "inner.yaml", "long.yaml"]
+    assert fields[4][0].startswith("sm\\xe4ll.yaml"), "a name that can be shown on a page"
     assert "must be UTF-8 text" in fields[0][1]
     assert "must be a file that can be read" in fields[1][1]
     assert f"must have at most {MOST_BYTES} bytes" in fields[3][1]

@@ -216,8 +216,9 @@ def test_a_certificate_is_for_a_test_that_was_passed(opened: Opened) -> None:
     for id, taken in ((uuid(1), kept.draw_index()), (uuid(2), index), (uuid(3), INDICES)):
         with pytest.raises(InputError, match="must have an id of its own, and an index that was drawn"):
             kept.keep_certificate(ANNE, number, id, taken, "jwt")
+    assert kept.revoked_indices() == [], "what was refused takes no other's place"
     kept.keep_certificate(ANNE, number, uuid(4), kept.draw_index(), "again")  # what was lost is issued again
-    assert [c.id for c in kept.certificates(ANNE)] == [uuid(1), uuid(4)]
+    assert [(c.id, c.revoked) for c in kept.certificates(ANNE)] == [(uuid(1), True), (uuid(4), False)]
     assert kept.certificates(BEN) == []
     assert kept.certificate(uuid(9)) is None
 

@@ -42,20 +42,20 @@ def unbake(data: bytes) -> str:
     return text.decode("ascii")
 
 
-def token_in(data: bytes) -> str:
+def token_in(data: bytes, field: str = "certificate") -> str:
     """The token in a file: a PNG picture, or a text file that holds nothing else but spaces and line ends
-    around it. InputError for any other file."""
+    around it. InputError, which names `field`, for any other file."""
     if data[: len(SIGNATURE)] == SIGNATURE:
         return unbake(data)
     text = data.strip(b" \t\r\n") if len(data) <= 2 * MOST_TOKEN else data
-    _check_token(text)
+    _check_token(text, field)
     return text.decode("ascii")
 
 
-def _check_token(text: bytes) -> None:
+def _check_token(text: bytes, field: str = "certificate") -> None:
     if len(text) > MOST_TOKEN or not _TOKEN.fullmatch(text):
         rule = f"must be a signed token of at most {MOST_TOKEN} characters, or a PNG with one in it"
-        raise InputError("certificate", rule, f"{len(text)} bytes")
+        raise InputError(field, rule, f"{len(text)} bytes")
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

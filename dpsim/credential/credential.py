@@ -57,7 +57,9 @@ def holder(name: str) -> str:
     found = " ".join(unicodedata.normalize("NFC", name).split())
     written = found.translate(_JOINERS)
     if len(found) > LONGEST_HOLDER or "@" in found or not written.isprintable():
-        rule = f"must be a name of at most {LONGEST_HOLDER} characters, not an e-mail address"
+        rule = (
+            f"must be a name of at most {LONGEST_HOLDER} characters that can be seen, and none of them an @"
+        )
         raise InputError("name", rule, found)
     return found
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from dpsim.beats import beats, count_beats
-from dpsim.checks import InputError, choice, read_text
+from dpsim.checks import InputError, choice, name_shown, read_text
 from dpsim.edits import on_preset
 from dpsim.exercises.items import NUMBER, TOPICS, Drawn, Item, unfit
 from dpsim.exercises.scenes import link
@@ -82,9 +82,10 @@ def _in_folder(named: str, files: tuple[tuple[str, int, int, int], ...]) -> Foun
         rule = f"must hold at most {MOST_FILES} files"
         return Found(mistakes=(InputError("DPSIM_ITEMS", rule, len(files)),))
     texts: dict[str, str | InputError] = {}
-    for name, *_ in files:
+    for file, *_ in files:
+        name = name_shown(file)
         try:
-            texts[name] = read_text(name, Path(named) / name, MOST_BYTES)
+            texts[name] = read_text(name, Path(named) / file, MOST_BYTES)
         except InputError as error:
             texts[name] = error
     return in_texts(texts)

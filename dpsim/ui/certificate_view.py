@@ -8,7 +8,7 @@ import streamlit as st
 
 from dpsim.checks import InputError
 from dpsim.credential.baked import bake
-from dpsim.credential.credential import LONGEST_HOLDER
+from dpsim.credential.credential import LONGEST_HOLDER, holder
 from dpsim.credential.operator import Operator, missing, operator
 from dpsim.credential.paper import pdf
 from dpsim.credential.picture import png
@@ -86,10 +86,11 @@ def _form(test: Sitting, label: str) -> None:
 def _issue(test: Sitting) -> None:
     try:
         issuer, kept = operator(), opened()
+        name = holder(str(st.session_state.get(NAME, "")))  # a name that is refused is no issue to be counted
         if late := slow_down("certificate"):
             st.session_state[SAID] = late
         elif issuer is not None and kept is not None:
-            issue(issuer, kept, learner_id(learner().key), test, str(st.session_state.get(NAME, "")))
+            issue(issuer, kept, learner_id(learner().key), test, name)
     except InputError as error:
         st.session_state[SAID] = f"{error}."
     except UnreachableError as error:

@@ -38,7 +38,7 @@ def _open() -> None:
     if file is None:
         return
     try:
-        text = file.getvalue().decode("utf-8")
+        text = file.getvalue().decode("utf-8-sig")
         if file.name.lower().endswith(".toml"):
             lab().overrule(Shown(opened_scenario(text)))
         else:

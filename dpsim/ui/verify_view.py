@@ -90,7 +90,7 @@ def _ways() -> None:
         st.text_input(
             "The id on the certificate", key=ID, max_chars=60, placeholder="urn:uuid:… or the id alone"
         )
-        _button("id", lambda: _kept(str(st.session_state.get(ID, "")).strip()))
+        _button("id", lambda: _kept(str(st.session_state.get(ID, ""))))
     with st.expander("It was issued elsewhere"):
         st.file_uploader(
             "The issuer's DID document (did.json), from a source that you trust",
@@ -129,7 +129,7 @@ def _take(work: Callable[[], Verification]) -> None:
 
 def _kept(id: str) -> Verification:
     """The certificate that is kept under an id."""
-    kept, plain = opened(), id.lower().removeprefix("urn:uuid:")
+    kept, plain = opened(), id.strip().lower().removeprefix("urn:uuid:")
     if not plain:
         raise InputError("id", "Type the id first.", None)
     found = kept.certificate(plain) if kept is not None else None
