@@ -71,6 +71,14 @@ def test_an_altered_certificate_is_not_valid_and_says_nothing(files: Path, capsy
     assert (code, found["outcome"], found["credential"], found["says"]) == (1, "not valid", None, None)
 
 
+def test_by_a_list_that_is_not_the_issuers_nothing_is_settled(files: Path, capsys: Capture) -> None:
+    (files / "forged.jwt").write_text(status_list(operator("another key"), [], NOW))
+    code, found = call(
+        capsys, files / "c.jwt", "--keys", files / "did.json", "--status", files / "forged.jwt"
+    )
+    assert (code, found["outcome"]) == (3, "not verified")
+
+
 def test_a_revoked_certificate_is_not_valid(files: Path, capsys: Capture) -> None:
     code, found = call(
         capsys, files / "c.jwt", "--keys", files / "did.json", "--status", files / "revoked.jwt"
