@@ -27,7 +27,7 @@ def answer(capture: Capture, *arguments: object) -> dict[str, Any]:
     """What a command answers under --json: one object on one line, nothing on standard error, exit code 0."""
     code = main([*map(str, arguments), "--json"])
     printed = capture.readouterr()
-    assert (code, printed.err) == (0, "")
+    assert (code, printed.err) == (0, ""), f"{code}: {printed.err}"
     assert printed.out.count("\n") == 1
     found = strict_json(printed.out)
     assert isinstance(found, dict)

@@ -389,7 +389,7 @@ def test_a_fresh_server_that_is_first_asked_for_the_lab_shows_it(chromium: Brows
         context.set_default_timeout(30_000)
         page = Lab(context.new_page(), url)
         page.open("steps=2")
-        expect(page.page.get_by_role("navigation").get_by_role("link")).to_have_count(5)
+        expect(page.page.get_by_role("navigation").get_by_role("link")).to_have_count(8)
         page.agrees(4)
         assert page.asked("steps") == "2"
         assert page.page.title() == "dpsim: one data-parallel step"
@@ -416,7 +416,7 @@ def test_the_keyboard_alone_changes_and_undoes(lab: Callable[..., Lab]) -> None:
     page = lab()
     seen = []
     page.page.locator("body").focus()
-    for _ in range(40):
+    for _ in range(60):
         page.page.keyboard.press("Tab")
         label = page.page.evaluate(
             "document.activeElement.getAttribute('aria-label') || document.activeElement.innerText"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from command_line import Capture, answer, complaint
@@ -15,6 +17,7 @@ from dpsim import hardware
 from dpsim.checks import InputError
 from dpsim.forms import preset
 from dpsim.hardware import predicted
+from dpsim.live import calibrate as measuring
 from dpsim.live import launch
 from dpsim.live.calibrate import (
     MESSAGES,
@@ -154,3 +157,23 @@ def test_a_calibration_is_a_live_run_queue_progress_cancel_and_switch_included(
     monkeypatch.setenv("DPSIM_LIVE", "off")
     assert "switched off by its operator" in complaint(capsys, "calibrate")
     assert hardware.names() == []
+
+
+@pytest.mark.parametrize(("bad", "comes"), [(0, True), (2, True), (3, False)])
+def test_what_no_line_fits_is_measured_again_twice(
+    monkeypatch: pytest.MonkeyPatch, bad: int, comes: bool
+) -> None:
+    tries = []
+
+    def fitted(*_: object) -> str:
+        tries.append(1)
+        if len(tries) <= bad:
+            raise InputError("messages", "must take longer", 0)
+        return "a calibration"
+
+    for name in ("carried_out", "assemble", "described", "_message_times"):
+        monkeypatch.setattr(measuring, name, MagicMock())
+    monkeypatch.setattr(measuring, "_fitted", fitted)
+    with nullcontext() if comes else pytest.raises(InputError, match="must take longer"):
+        assert measuring.calibrate("here") == "a calibration"
+    assert len(tries) == min(bad + 1, 3)

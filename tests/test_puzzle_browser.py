@@ -33,10 +33,10 @@ class Puzzle(Watched):
         self.page.goto(f"{self.url}/?{query}")
         expect(self.root.locator(".card").first).to_be_visible()
 
-    def cell(self, rank: int, chunk: int) -> str:
-        """Who is in a cell, as it is read out."""
+    def holds(self, rank: int, chunk: int, said: str) -> None:
+        """Wait until a cell is read out so: whose contributions are in it."""
         named = self.root.get_by_role("button", name=re.compile(rf"^rank {rank}, chunk {chunk}\b"))
-        return str(named.get_attribute("aria-label")).partition(": ")[2]
+        expect(named).to_have_attribute("aria-label", re.compile(rf": {re.escape(said)}$"))
 
     def press(self, name: str) -> None:
         self.root.get_by_role("button", name=name).click()
@@ -141,7 +141,7 @@ def test_transfers_are_taken_back_one_by_one_and_all_at_once(show: Callable[...,
     puzzle.press("Undo")
     expect(chips).to_have_count(3)
     puzzle.heard()
-    assert puzzle.cell(1, 0) == "of rank 1, after this round of ranks 0, 1"
+    puzzle.holds(1, 0, "of rank 1, after this round of ranks 0, 1")
     puzzle.send(Transfer(0, 1, 0, "+"))
     expect(puzzle.root.locator(".note")).to_contain_text("a transfer stands twice")
     puzzle.root.get_by_role("button", name=re.compile("^rank 2, chunk 2:")).click()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpsim.checks import whole
+from dpsim.checks import InputError, whole
 from dpsim.fit import Points, fit_line
 from dpsim.hardware import ELEMENT_BYTES, Hardware, checked_name
 from dpsim.live.assemble import assemble
@@ -22,6 +23,7 @@ from dpsim.trace import BACKWARD, FORWARD, OPTIMIZER, Trace
 # steps of them 16 ranks are within a scenario's bounds.
 TOKENS = (8, 32, 128, 512, 2048)
 STEPS = 15
+TRIES = 3
 # Passes a micro-batch, of which the last has the bookkeeping of a step. Few, since a system takes a core away
 # for milliseconds at a time: most of what is short is measured undisturbed, and the median is of that.
 WORK_FACTOR = 4
@@ -65,16 +67,24 @@ def calibrate(
     """Measure this machine, a process per rank, as the entry `name`, which is not kept yet.
 
     The options are those of `run_live`, and so are the queue, the limits and the errors; InputError too where
-    there are fewer than two ranks, who would send nothing, or where larger messages took no longer.
+    there are fewer than two ranks, who would send nothing, or where larger messages took
+    no longer, each time anew.
     """
     checked_name("--name", name)
     whole("ranks", ranks, 2, MAX_RANKS)
     limits = Limits(deadline_s, stall_s, cancel or threading.Event())
     say = on_progress or (lambda _: None)
     scenario = calibration_scenario(ranks)
-    done = carried_out(scenario, "chunks", dtype, devices, limits, say, messages=MESSAGES)
-    trace = assemble(scenario, done.results, described(done))
-    return _fitted(name, trace, _message_times(done))
+
+    def measured() -> Calibration:
+        done = carried_out(scenario, "chunks", dtype, devices, limits, say, messages=MESSAGES)
+        trace = assemble(scenario, done.results, described(done))
+        return _fitted(name, trace, _message_times(done))
+
+    for _ in range(TRIES - 1):
+        with suppress(InputError):  # no line fits where something else kept the machine busy
+            return measured()
+    return measured()
 
 
 def _fitted(name: str, trace: Trace, message_s: tuple[float, ...]) -> Calibration:

@@ -21,6 +21,7 @@ STYLE = """<style>
 .st-key-title .stText { font-size: 1.5rem; font-weight: 600; line-height: 1.25; white-space: normal; }
 .stApp [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.8; }
 .stApp button:is([kind="primary"], [kind="primaryFormSubmit"]) { color: light-dark(#ffffff, #0b1220); }
+.st-key-begin { margin: -0.7rem 0; }
 .st-key-reductions, [class*="st-key-wide-"] { overflow-x: auto; }
 abbr.term { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; border-radius: 3px; }
 abbr.term:focus-visible { outline: 3px solid var(--st-primary-color, #0b5cad); }

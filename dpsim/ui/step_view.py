@@ -50,6 +50,9 @@ def step_page() -> None:
         play(data | {"first": opening, "present": True}, STAGE)
         return
     _heading(name, query, data["title"], ids)
+    with st.container(horizontal=True, vertical_alignment="center", key="begin"):
+        st.caption("dpsim shows one step of data-parallel training, number by number.", width="content")
+        st.page_link("pages/lesson.py", label="New here? Begin with the lessons", icon=":material/school:")
     for message in errors:
         st.error(literal(message), icon=":material/error:")
     live_bar(STAGE, query)
