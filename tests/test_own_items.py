@@ -167,11 +167,14 @@ def test_what_cannot_be_read_is_named_and_the_rest_works(folder: Callable[..., P
     (place / "bytes.yaml").write_bytes(b"- id: \xff")
     (place / "gone.yaml").symlink_to(place / "nowhere")
     (place / "inner.yaml").mkdir()
+    os.mkfifo(place / "pipe.yaml")
     (place / os.fsdecode(b"sm\xe4ll.yaml")).write_text("[", "utf-8")
     assert "own-small" in items()
     fields = [(error.field, error.rule) for error in mistakes()]
-    assert [field for field, _ in fields][:4] == ["bytes.yaml", "gone.yaml", "inner.yaml", "long.yaml"]
-    assert fields[4][0].startswith("sm\\xe4ll.yaml"), "a name that can be shown on a page"
+    names = ["bytes.yaml", "gone.yaml", "inner.yaml", "long.yaml", "pipe.yaml"]
+    assert [field for field, _ in fields][:5] == names
+    assert fields[4][1] == fields[2][1] == "must be a file"
+    assert fields[5][0].startswith("sm\\xe4ll.yaml"), "a name that can be shown on a page"
     assert "must be UTF-8 text" in fields[0][1]
     assert "must be a file that can be read" in fields[1][1]
     assert f"must have at most {MOST_BYTES} bytes" in fields[3][1]

@@ -6,6 +6,7 @@ A mistake takes away the item that it is in, or the file where that is no YAML, 
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -68,6 +69,14 @@ def _state(path: Path) -> tuple[int, int, int]:
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
+def _is_none(path: Path) -> bool:
+    """Whether what is there is no file."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
 @lru_cache(maxsize=2)
 def _no_folder(named: str) -> Found:
     return Found(mistakes=(InputError("DPSIM_ITEMS", "must name a folder", named),))
@@ -83,9 +92,11 @@ def _in_folder(named: str, files: tuple[tuple[str, int, int, int], ...]) -> Foun
         return Found(mistakes=(InputError("DPSIM_ITEMS", rule, len(files)),))
     texts: dict[str, str | InputError] = {}
     for file, *_ in files:
-        name = name_shown(file)
+        name, path = name_shown(file), Path(named) / file
         try:
-            texts[name] = read_text(name, Path(named) / file, MOST_BYTES)
+            if _is_none(path):  # a pipe would be waited for
+                raise InputError(name, "must be a file", file)
+            texts[name] = read_text(name, path, MOST_BYTES)
         except InputError as error:
             texts[name] = error
     return in_texts(texts)
