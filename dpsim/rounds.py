@@ -68,8 +68,15 @@ def transfer(part: AllReduce, row: int) -> str:
     adds = f"its own {held}" if there == [rank] else f"the {held} it holds"
     return (
         f"Rank {source} sends {chunk} ({payload}, {made}) to rank {rank}. Rank {rank} adds {adds} "
-        f"and now holds {now}; {_missing(arrival)}."
+        f"and now holds {now}; {_missing(arrival)}{_more(schedule, row)}."
     )
+
+
+def _more(schedule: Schedule, row: int) -> str:
+    """Whether the same cell receives again later in the same round: then this is not what the stage shows."""
+    columns = (schedule.round, schedule.destination, schedule.chunk)
+    again = np.logical_and.reduce([column[row + 1 :] == column[row] for column in columns])
+    return ", and more comes to it in this round" if again.any() else ""
 
 
 def _missing(arrival: Arrival) -> str:

@@ -41,7 +41,8 @@ ADDED = re.compile(
     rf"Rank (?P<source>\d+) sends (?:chunk (?P<chunk>\d+)|the whole vector) \((?P<came>{VALUE}), "
     rf"(?P<made>its own|made of .+)\) to rank (?P<rank>\d+)\. Rank (?P=rank) adds "
     rf"(?:its own (?P<own>{VALUE})|the (?P<held>{VALUE}) it holds) and now holds (?P<now>{VALUE}); "
-    r"(?P<missing>every rank is in it|only rank \d+ is missing|.+ are missing)\."
+    r"(?P<missing>every rank is in it|only rank \d+ is missing|.+ are missing)"
+    r"(?P<more>, and more comes to it in this round)?\."
 )
 KEPT = re.compile(
     rf"Rank (?P<source>\d+) sends (?:chunk (?P<chunk>\d+)|the whole vector), "
@@ -65,7 +66,8 @@ def read(written: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Transfer:
-    """One receive event, carried out: what came, was there and is there now, and whose parts these are."""
+    """One receive event, carried out: what came, was there and is there now, whose parts these are, and
+    whether more comes there in the same round."""
 
     event: int
     came: np.ndarray
@@ -73,6 +75,7 @@ class Transfer:
     now: np.ndarray
     inside: frozenset[int]
     there: frozenset[int]
+    more: bool
 
     @property
     def adds(self) -> bool:
@@ -99,13 +102,16 @@ def transfers(trace: Trace, step: int) -> Iterator[tuple[str, list[Transfer]]]:
             for n in sorted(set(events.round[rows].tolist())):
                 before = [row[:] for row in who]
                 done = []
-                for i in rows[events.round[rows] == n].tolist():
+                of_round = rows[events.round[rows] == n].tolist()
+                places = [(events.rank[i], events.chunk[i]) for i in of_round]
+                for turn, i in enumerate(of_round):
                     rank, source, c = int(events.rank[i]), int(events.peer[i]), int(events.chunk[i])
                     came, held, inside, there = payloads[i], chunks[rank][c], before[source][c], who[rank][c]
                     adds = there.isdisjoint(inside)
                     chunks[rank][c] = held + came if adds else came
                     who[rank][c] = there | inside
-                    done.append(Transfer(i, came, held, chunks[rank][c], inside, there))
+                    more = places[turn] in places[turn + 1 :]
+                    done.append(Transfer(i, came, held, chunks[rank][c], inside, there, more))
                 prefix = f"s{step}." if step else ""
                 yield f"{prefix}allreduce{f'.m{k}' if several and each else ''}.b{b}.r{n}", done
 
@@ -134,6 +140,7 @@ def check_sentence(trace: Trace, sentence: str, done: Transfer) -> None:
     missing = sorted(set(range(size)) - done.inside - done.there)
     expected = {0: "every rank is in it", 1: f"only {ranks(missing or [0])} is missing"}
     assert found["missing"] == expected.get(len(missing), f"{ranks(missing or [0])} are missing")
+    assert (found["more"] is not None) == done.more
 
 
 def check_rounds(trace: Trace, made: tuple[Beat, ...]) -> None:
