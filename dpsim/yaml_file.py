@@ -138,7 +138,8 @@ class _Loader(yaml.SafeLoader):
         self.depth = self.count = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        parser: Any = self  # the types of what it inherits from the parser are not written down
+        event = parser.peek_event()
         where = f"{self.file}, line {_line(event.start_mark)}"
         anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
         if anchor is not None:

@@ -153,7 +153,7 @@ def readers() -> tuple[Any, Any]:
     """pygiftparser's parser, and the Markdown that it needs: an old one, which looks for plug-ins with a part
     of setuptools that is no more. None is used here, so something empty stands in while both are loaded."""
     gone = ModuleType("pkg_resources")
-    gone.iter_entry_points = lambda *_: ()  # type: ignore[attr-defined]
+    vars(gone)["iter_entry_points"] = lambda *_: ()
     before = sys.modules.get("pkg_resources")
     sys.modules["pkg_resources"] = before or gone
     with warnings.catch_warnings():
@@ -163,7 +163,7 @@ def readers() -> tuple[Any, Any]:
         )
     if before is None:
         del sys.modules["pkg_resources"]
-    del builtins._  # type: ignore[attr-defined]  # which its gettext has installed
+    delattr(builtins, "_")  # which its gettext has installed
     signed = utils.reAnswerNumericValue.pattern.replace("(?P<value>", "(?P<value>-?")
     utils.reAnswerNumericValue = re.compile(signed)
     return parser, markdown

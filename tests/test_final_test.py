@@ -154,7 +154,7 @@ def test_a_score_is_of_so_many(right: int, of: int) -> None:
 
 def changed(posed: tuple[Posed, ...], n: int, **change: object) -> tuple[Posed, ...]:
     one = posed[n]
-    return (*posed[:n], replace(one, asked=replace(one.asked, **change)), *posed[n + 1 :])  # type: ignore[arg-type]
+    return (*posed[:n], replace(one, asked=replace(one.asked, **change)), *posed[n + 1 :])
 
 
 def test_the_fingerprint_tells_what_is_asked_and_what_is_right() -> None:

@@ -85,25 +85,29 @@ def test_a_click_while_it_plays_rests_it_and_stays(visit: Visit) -> None:
     expect(panel(stage)).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("beat", "selector", "place", "arithmetic"),
-    [
-        ("optimizer", ".card .numbers span", 0, "0.5 − 0.1 × 0.625 = 0.4375"),
-        ("count", ".card header span", 1, "8 − 2 = 6"),
-        ("count", ".centre > b", 0, "7 + 2 + 5 + 2 = 16"),
-        ("count", ".summary", 0, "0.1 + 0.6 + 6 + 2 + 6.6 + 0.5 = 15.8 ms"),
-        ("optimizer", ".compare .vector", 1, "1.169 / (1.535 × 0.9843) = 0.7737"),
-        ("optimizer", ".compare .vector", 2, "(3 + 5 − 2 + 4) / 16 = 0.625"),
-    ],
-)  # fmt: skip
-def test_every_other_number_says_where_it_comes_from(
-    visit: Visit, beat: str, selector: str, place: int, arithmetic: str
-) -> None:
+OTHERS = {
+    "count": (
+        (".card header span", 1, "8 − 2 = 6"),
+        (".centre > b", 0, "7 + 2 + 5 + 2 = 16"),
+        (".summary", 0, "0.1 + 0.6 + 6 + 2 + 6.6 + 0.5 = 15.8 ms"),
+    ),
+    "optimizer": (
+        (".card .numbers span", 0, "0.5 − 0.1 × 0.625 = 0.4375"),
+        (".compare .vector", 1, "1.169 / (1.535 × 0.9843) = 0.7737"),
+        (".compare .vector", 2, "(3 + 5 − 2 + 4) / 16 = 0.625"),
+    ),
+}
+
+
+@pytest.mark.parametrize("beat", OTHERS)
+def test_every_other_number_says_where_it_comes_from(visit: Visit, beat: str) -> None:
     stage = visit(query(beat=beat))
-    stage.root.locator(selector).nth(place).click()
-    assert arithmetic in codes(stage)
-    expect(panel(stage)).to_be_in_viewport(ratio=0.95)
-    assert stage.cut_off() == []
+    for selector, place, arithmetic in OTHERS[beat]:
+        stage.root.locator(selector).nth(place).click()
+        assert arithmetic in codes(stage)
+        expect(panel(stage)).to_be_in_viewport(ratio=0.95)
+        assert stage.cut_off() == []
+        stage.page.keyboard.press("Escape")
 
 
 def test_a_token_says_what_it_weighs_and_a_masked_one_why_it_does_not(visit: Visit) -> None:
@@ -265,8 +269,8 @@ def test_an_explanation_never_leaves_the_screen(visit: Visit, viewport: dict[str
 
 @pytest.mark.parametrize(
     "options",
-    [{"color_scheme": "light"}, {"color_scheme": "dark"}, {"color_scheme": "dark", "viewport": PHONE}],
-    ids=["light", "dark", "phone"],
+    [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}],
+    ids=["light", "phone"],
 )
 def test_the_panel_is_readable_and_axe_finds_nothing(visit: Visit, options: dict[str, object]) -> None:
     stage = visit(query(beat="optimizer"), **options)

@@ -88,7 +88,7 @@ class Verifier:
             {"name": f"{i}.jwt", "mimeType": "", "buffer": file.encode() if isinstance(file, str) else file}
             for i, file in enumerate(files)
         ]
-        self.page.locator("#file").set_input_files(given)  # type: ignore[arg-type]
+        self.page.locator("#file").set_input_files(given)
         return self.result()
 
     def result(self) -> dict[str, Any]:
@@ -513,7 +513,7 @@ def test_it_reads_on_every_screen_and_by_everyone(
     for files in ((long, listed()), (FORGED["changed score"], b"\0")):
         verifier.check(*files)
         for window in (WIDE, PHONE):
-            page.set_viewport_size(window)  # type: ignore[arg-type]
+            page.set_viewport_size(window)
             assert page.evaluate("document.documentElement.scrollWidth") <= window["width"]
         faults = Axe().run(page).response["violations"]
         assert not faults, [(fault["id"], [node["target"] for node in fault["nodes"]]) for fault in faults]

@@ -18,7 +18,13 @@ NAMED = (
     "The name was typed by the learner and checked by nobody. What is proved is that whoever holds the "
     f"browser’s key passed. {KEY}"
 )
+
 _LINK = re.compile(r"https?://[!-~]+")
+
+
+def proves(name: str) -> str:
+    """What a certificate under a name, or under none, proves and what it does not."""
+    return NAMED if name.strip() else NAMELESS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dpsim.credential.credential import LONGEST_HOLDER, holder
 from dpsim.credential.operator import Operator, missing, operator
 from dpsim.credential.paper import pdf
 from dpsim.credential.picture import png
-from dpsim.credential.shown import Shown
+from dpsim.credential.shown import NAMED, NAMELESS, Shown, proves
 from dpsim.database import UnreachableError
 from dpsim.issuing import issue, issued
 from dpsim.kept_tests import Certificate, Sitting
@@ -23,11 +23,6 @@ from dpsim.ui.learner import learner, opened
 from dpsim.ui.slow_down import slow_down
 
 NAME, SAID = "certificate.name", "certificate.said"
-PROVES = (
-    "**What it proves.** That somebody passed this test on this server, with this score, at this time, and "
-    "that nothing in the file was changed since. Not who: nobody watched, and nobody checks a name. Without "
-    "a name it is bound to no person at all, and whoever has the file can show it."
-)
 
 
 def certificate(test: Sitting) -> None:
@@ -50,7 +45,7 @@ def certificate(test: Sitting) -> None:
     if said := st.session_state.pop(SAID, ""):
         st.error(literal(said), icon=":material/error:")
     if found is None:
-        st.markdown(PROVES)
+        st.markdown(f"**With a name.** {NAMED}\n\n**Without one.** {NAMELESS}")
         _form(test, "Issue my certificate")
         return
     _files(found)
@@ -58,7 +53,7 @@ def certificate(test: Sitting) -> None:
     with st.expander("Issue it again, under another name or none"):
         st.markdown("The new one takes the place of this one, which is revoked: only one stands.")
         _form(test, "Issue it again")
-    st.markdown(PROVES)
+    st.markdown(f"**What it proves.** {proves(facts_of(found.jwt).name)}")
 
 
 def _none_here() -> None:

@@ -11,6 +11,7 @@ from dpsim.checks import InputError
 from dpsim.credential.baked import token_in
 from dpsim.credential.did import read_document
 from dpsim.credential.operator import Operator, operator
+from dpsim.credential.shown import proves
 from dpsim.credential.status import status_list
 from dpsim.credential.verify import Verification, verify
 from dpsim.credential.verify_page import html
@@ -72,6 +73,7 @@ def _result(found: Verification) -> None:
     if found.facts is not None:
         with st.container(border=True, key="verify-says"):
             st.markdown(f"**What it says**\n\n{table(found.facts)}")
+            st.caption(proves(found.facts.name))
 
 
 def _ways() -> None:
