@@ -15,14 +15,16 @@ MOST = 10  # certificates for one test: each takes one of the status list's entr
 
 
 def issued(kept: Store, learner: str, test: Sitting) -> Certificate | None:
-    """The certificate for a test that stands, if there is one."""
-    standing = [c for c in kept.certificates(learner) if c.test == test.number and not c.revoked]
-    return standing[-1] if standing else None
+    """The last certificate for a test, if there is one. If it is revoked, no other took its place: whoever
+    runs the server revoked it."""
+    every = [c for c in kept.certificates(learner) if c.test == test.number]
+    return every[-1] if every else None
 
 
 def issue(issuer: Operator, kept: Store, learner: str, test: Sitting, name: str) -> Certificate:
     """A certificate for a test that was passed. One that was issued for it before is revoked, so that only
-    one stands. InputError for a name that cannot be one, and where there were too many."""
+    one stands. InputError for a name that cannot be one, where there were too many, and where the last
+    one was revoked by whoever runs the server."""
     if test.score is None or test.ended is None or not test.score.passed:
         raise InputError("certificate", "must be for a test that was passed", test.score)
     before = [c for c in kept.certificates(learner) if c.test == test.number]

@@ -149,7 +149,8 @@ class KeptTests(Database):
 
     def keep_certificate(self, learner: str, test: int, id: str, index: int, jwt: str) -> None:
         """Keep what was issued for a test that was passed, and revoke what was issued for it before, so that
-        one stands whoever else issues at the same time; InputError for any other test."""
+        one stands whoever else issues at the same time. InputError for any other test, and where the last one
+        was revoked: not because another took its place, then, so none does."""
         row: dict[str, object] = {"id": text("certificate.id", id, 36)}
         row |= {
             "jwt": text("certificate.jwt", jwt, LONGEST_JWT),
@@ -165,6 +166,9 @@ class KeptTests(Database):
             check_room(
                 connection, CERTIFICATES, CERTIFICATES.c.learner == learner, "certificates", MOST_TESTS
             )
+            last = sql.select(_REVOKED).join(CERTIFICATES).where(CERTIFICATES.c.test == test)
+            if connection.execute(last.order_by(CERTIFICATES.c.issued_at.desc()).limit(1)).scalar():
+                raise InputError("certificate", "must not have been revoked to be issued again", "revoked")
             before = STATUS_INDICES.c["index"].in_(sql.select(_INDEX).where(CERTIFICATES.c.test == test))
             connection.execute(sql.update(STATUS_INDICES).where(before).values(revoked=True))
             try:

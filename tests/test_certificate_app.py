@@ -149,6 +149,14 @@ def test_revoked_it_is_not_valid_and_the_check_says_so(kept: Store) -> None:
     assert "revocation · failed" in page_text(app).replace("*", "")
 
 
+def test_its_learner_is_told_and_gets_no_other_for_the_same_test(kept: Store) -> None:
+    made = certificate(kept)
+    kept.revoke(made.id)
+    app = says(opened("test"), KEY)
+    assert any("was revoked by whoever runs this server" in said for said in messages(app))
+    assert "certificate.go" not in {button.key for button in app.button}
+
+
 def test_after_its_learner_was_deleted_its_id_is_unknown_and_its_text_still_verifies(kept: Store) -> None:
     made = certificate(kept)
     kept.delete(WHO)

@@ -104,6 +104,17 @@ def test_so_many_for_one_test_and_no_more(kept: Store) -> None:
     assert issued(kept, WHO, test) == made[-1]
 
 
+def test_what_the_operator_revoked_is_not_issued_again_but_another_test_may_be_taken(kept: Store) -> None:
+    test = sat(kept, 31)
+    made = issue(operator(), kept, WHO, test, "Ada")
+    kept.revoke(made.id)
+    with pytest.raises(InputError, match="must not have been revoked"):
+        issue(operator(), kept, WHO, test, "Ada")
+    assert kept.certificates(WHO)[-1].id == made.id
+    other = issue(operator(), kept, WHO, sat(kept, 32), "Ada")
+    assert outcomes(verified(kept, other.jwt))["revocation"] == "passed"
+
+
 def test_after_the_learner_was_deleted_the_id_is_unknown_and_the_file_still_verifies(kept: Store) -> None:
     made = issue(operator(), kept, WHO, sat(kept, 31), "Ada")
     kept.delete(WHO)

@@ -48,6 +48,13 @@ def certificate(test: Sitting) -> None:
         st.markdown(f"**With a name.** {NAMED}\n\n**Without one.** {NAMELESS}")
         _form(test, "Issue my certificate")
         return
+    if found.revoked:
+        st.warning(
+            "Your certificate for this test was revoked by whoever runs this server. It is not issued again; "
+            "another test may be taken.",
+            icon=":material/gpp_bad:",
+        )
+        return
     _files(found)
     _profile(found, issuer)
     with st.expander("Issue it again, under another name or none"):
