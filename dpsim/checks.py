@@ -139,14 +139,24 @@ def toml(field: str, text: str, first_line: int = 1) -> dict[str, Any]:
 
 def read_text(field: str, path: str | Path, most: int) -> str:
     """The text of the file at `path`, of at most `most` bytes of UTF-8."""
-    name = Path(path).name or str(path)
+    return decoded(field, read_bytes(field, path, most), most, _name(path))
+
+
+def read_bytes(field: str, path: str | Path, most: int) -> bytes:
+    """The file at `path`, of at most `most` bytes."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(most + 1)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or "no such path"
-        raise InputError(field, f"must be a file that can be read ({reason})", name) from None
-    return decoded(field, data, most, name)
+        raise InputError(field, f"must be a file that can be read ({reason})", _name(path)) from None
+    if len(data) > most:
+        raise InputError(field, f"must have at most {most} bytes", _name(path))
+    return data
+
+
+def _name(path: str | Path) -> str:
+    return Path(path).name or str(path)
 
 
 def decoded(field: str, data: bytes, most: int, name: str) -> str:

@@ -205,17 +205,18 @@ def _kept(trace: Trace, args: argparse.Namespace) -> Report:
     """The report on a trace, which is saved first where that is wanted."""
     report = trace_report(trace)
     if args.out is not None:
-        _write("--out", args.out, lambda: save(trace, args.out))
+        write("--out", args.out, lambda: save(trace, args.out))
     if args.perfetto is not None:
-        _write(
+        write(
             "--perfetto", args.perfetto, lambda: Path(args.perfetto).write_text(to_perfetto(trace), "utf-8")
         )
     return report
 
 
-def _write(option: str, path: str, write: Callable[[], object]) -> None:
+def write(option: str, path: str, work: Callable[[], object]) -> None:
+    """Do the work that writes to `path`; InputError names the option that gave it."""
     try:
-        write()
+        work()
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or "no such path"
         raise InputError(option, f"must be a place one can write to ({reason})", path) from None
@@ -257,7 +258,7 @@ def beats_command(args: argparse.Namespace) -> Report:
 def export_command(args: argparse.Namespace) -> Report:
     made = export(args.format, args.items or (), args.variants, args.seed)
     if args.out is not None:
-        _write("--out", args.out, lambda: Path(args.out).write_bytes(made.text.encode()))
+        write("--out", args.out, lambda: Path(args.out).write_bytes(made.text.encode()))
         return made.report | {"file": args.out}
     if isinstance(sys.stdout, io.TextIOWrapper):  # a file for others, whatever this terminal speaks
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")

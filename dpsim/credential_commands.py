@@ -6,11 +6,10 @@ import argparse
 import json
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from dpsim.base_url import base_url
-from dpsim.checks import InputError
+from dpsim.checks import read_bytes
 
 EXIT = {"valid": 0, "not valid": 1, "not verified": 3}
 MOST_BYTES = 10_000_000
@@ -53,8 +52,10 @@ def verify_command(args: argparse.Namespace) -> Report:
     from dpsim.credential.baked import token_in
     from dpsim.credential.verify import verify
 
-    text = token_in(read_file("FILE", args.file))
-    listed = None if args.status is None else token_in(read_file("--status", args.status), "--status")
+    text = token_in(read_bytes("FILE", args.file, MOST_BYTES))
+    listed = (
+        None if args.status is None else token_in(read_bytes("--status", args.status, MOST_BYTES), "--status")
+    )
     found = verify(text, _issuer(args.keys), listed, time.time())
     unused = listed is not None and any(
         c.name == "revocation" and c.outcome == "not checked" for c in found.checks
@@ -88,20 +89,6 @@ def _issuer(path: str | None) -> Report | None:
     from dpsim.credential.operator import operator
 
     if path is not None:
-        return read_document("--keys", read_file("--keys", path))
+        return read_document("--keys", read_bytes("--keys", path, MOST_BYTES))
     own = operator()
     return None if own is None else own.did_document()
-
-
-def read_file(field: str, path: str) -> bytes:
-    """At most 10 MB of a file that a call names in `field`."""
-    name = Path(path).name or path
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        reason = getattr(error, "strerror", None) or "no such path"
-        raise InputError(field, f"must be a file that can be read ({reason})", name) from None
-    if len(data) > MOST_BYTES:
-        raise InputError(field, f"must have at most {MOST_BYTES} bytes", name)
-    return data

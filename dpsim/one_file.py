@@ -17,6 +17,27 @@ def escaped_json(data: Mapping[str, Any]) -> str:
     return written
 
 
+def page(title: str, policy: str, style: str, body: str, data: Mapping[str, Any], script: str) -> str:
+    """The document; `title` and `body` are HTML, and the script finds the data in the element `data`."""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{title} · dpsim</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+<script type="application/json" id="data">{escaped_json(data)}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
 def hash_source(text: str) -> str:
     """A script or style sheet as a source in a Content Security Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

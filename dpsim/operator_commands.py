@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from dpsim.checks import InputError
+from dpsim.checks import InputError, read_bytes
+from dpsim.commands import write
 
 if TYPE_CHECKING:
     from dpsim.kept_tests import Result
@@ -33,11 +34,7 @@ def results_command(args: argparse.Namespace) -> Report:
     report: Report = {"tests": len(done)}
     if args.out is None:
         return report | {"csv": text}
-    try:
-        Path(args.out).write_text(text, "utf-8", newline="")
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        reason = getattr(error, "strerror", None) or "no such path"
-        raise InputError("--out", f"must be a place one can write to ({reason})", args.out) from None
+    write("--out", args.out, lambda: Path(args.out).write_text(text, "utf-8", newline=""))
     return report | {"file": args.out}
 
 
@@ -97,12 +94,14 @@ def _verified(path: str) -> Any:
     from dpsim.credential.baked import token_in
     from dpsim.credential.operator import missing, operator
     from dpsim.credential.verify import verify
-    from dpsim.credential_commands import read_file
+    from dpsim.credential_commands import MOST_BYTES
 
     issuer = operator()
     if issuer is None:
         raise InputError("settings", " ".join(missing()), "no key or no address")
-    found = verify(token_in(read_file("CERTIFICATE", path)), issuer.did_document(), None, time.time())
+    found = verify(
+        token_in(read_bytes("CERTIFICATE", path, MOST_BYTES)), issuer.did_document(), None, time.time()
+    )
     if found.facts is None or found.outcome != "valid":
         raise InputError("CERTIFICATE", "must be the id or the file of one that was issued here", path)
     return found.facts

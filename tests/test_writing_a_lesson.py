@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from guides import Guide
 from streamlit.testing.v1 import AppTest
 from test_app import APP
 
 from dpsim.directives import QUESTIONS, READERS
 
 ROOT = Path(__file__).parent.parent
-GUIDE = (ROOT / "docs" / "writing-a-lesson.md").read_text("utf-8")
-(FILE,) = re.findall(r"Save this as `([^`]+)`", GUIDE)
-(LESSON,) = re.findall(r"^~~~~markdown\n(.*?)^~~~~$", GUIDE, re.DOTALL | re.MULTILINE)
-FOLDER, CHECK, START = re.findall(
-    r"^```sh\n(.*?)^```$", re.sub(r"~~~~.*?~~~~", "", GUIDE, flags=re.S), re.S | re.M
-)
+FOLLOWED = Guide("writing-a-lesson.md", "markdown", "DPSIM_LESSONS")
+GUIDE, FILE, LESSON = FOLLOWED.text, FOLLOWED.file, FOLLOWED.example
 
 
 @pytest.fixture
 def teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a teacher stands who has carried out the steps so far."""
-    (tmp_path / "dpsim").symlink_to(ROOT / "dpsim")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    said = subprocess.run(
-        ["bash", "-euc", f'{FOLDER}\nprintf %s "$DPSIM_LESSONS"'],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    monkeypatch.setenv("DPSIM_LESSONS", str(tmp_path / said.stdout))
-    (tmp_path / FILE).write_text(LESSON, "utf-8")
+    monkeypatch.setenv("DPSIM_LESSONS", FOLLOWED.followed(tmp_path))
     return tmp_path
 
 
-def checked(where: Path) -> subprocess.CompletedProcess[str]:
-    """What the guide's command for the check says."""
-    command = CHECK.replace("python ", f"{sys.executable} ", 1)
-    return subprocess.run(["bash", "-euc", command], cwd=where, capture_output=True, text=True, check=False)
-
-
 def test_the_lesson_of_the_guide_passes_the_check(teacher: Path) -> None:
-    said = checked(teacher)
+    said = FOLLOWED.checked(teacher)
     assert (said.returncode, said.stderr) == (0, "")
     assert re.fullmatch(r"content: .* lessons load, run and are told\n", said.stdout)
 
@@ -55,7 +34,7 @@ def test_the_mistake_of_the_guide_is_named_with_its_file(teacher: Path) -> None:
     old, new = re.findall(r"change `([^`]+)` to\n`([^`]+)`", GUIDE)[0]
     assert old in LESSON
     (teacher / FILE).write_text(LESSON.replace(old, new), "utf-8")
-    said = checked(teacher)
+    said = FOLLOWED.checked(teacher)
     assert said.returncode == 1
     assert "the-long-answer.md" in said.stdout
     assert "must be one of loud, got 'quiet'" in said.stdout
@@ -101,4 +80,4 @@ def test_the_guide_names_every_block_and_every_kind_of_question() -> None:
 
 
 def test_the_app_is_started_by_the_readme_s_command() -> None:
-    assert START.strip() in (ROOT / "README.md").read_text("utf-8")
+    assert FOLLOWED.commands[2].strip() in (ROOT / "README.md").read_text("utf-8")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command_line import Capture, answer, complaint
+from guides import Guide
 from own_files import SMALL, WHOLE, refused
 from streamlit.testing.v1 import AppTest
 from test_app import APP
@@ -22,38 +21,19 @@ from dpsim.own_items import MOST_BYTES, MOST_ITEMS
 from dpsim.wording import number
 
 ROOT = Path(__file__).parent.parent
-GUIDE = (ROOT / "docs" / "writing-an-item.md").read_text("utf-8")
-(FILE,) = re.findall(r"Save this as `([^`]+)`", GUIDE)
-(ITEM,) = re.findall(r"^~~~~yaml\n(.*?)^~~~~$", GUIDE, re.DOTALL | re.MULTILINE)
-FOLDER, CHECK, START = re.findall(
-    r"^```sh\n(.*?)^```$", re.sub(r"~~~~.*?~~~~", "", GUIDE, flags=re.S), re.S | re.M
-)
+FOLLOWED = Guide("writing-an-item.md", "yaml", "DPSIM_ITEMS")
+GUIDE, FILE, ITEM = FOLLOWED.text, FOLLOWED.file, FOLLOWED.example
 
 
 @pytest.fixture
 def teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a teacher stands who has carried out the steps so far."""
-    (tmp_path / "dpsim").symlink_to(ROOT / "dpsim")
-    said = subprocess.run(
-        ["bash", "-euc", f'{FOLDER}\nprintf %s "$DPSIM_ITEMS"'],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    monkeypatch.setenv("DPSIM_ITEMS", str(tmp_path / said.stdout))
-    (tmp_path / FILE).write_text(ITEM, "utf-8")
+    monkeypatch.setenv("DPSIM_ITEMS", FOLLOWED.followed(tmp_path))
     return tmp_path
 
 
-def checked(where: Path) -> subprocess.CompletedProcess[str]:
-    """What the guide's command for the check says."""
-    command = CHECK.replace("python ", f"{sys.executable} ", 1)
-    return subprocess.run(["bash", "-euc", command], cwd=where, capture_output=True, text=True, check=False)
-
-
 def test_the_exercise_of_the_guide_passes_the_check(teacher: Path) -> None:
-    said = checked(teacher)
+    said = FOLLOWED.checked(teacher)
     assert (said.returncode, said.stderr) == (0, "")
     (promised,) = re.findall(r"ends with `([^`]+)`", GUIDE)
     assert said.stdout.endswith(f"{promised}\n")
@@ -68,7 +48,7 @@ def test_the_mistake_of_the_guide_is_named_with_its_file_and_line(teacher: Path)
     expected = (
         f"{FILE}, line {line}: let.slots: must have one of rows, longest, mean at column 8, got 'longst'"
     )
-    said = checked(teacher)
+    said = FOLLOWED.checked(teacher)
     assert (said.returncode, said.stderr) == (1, "")
     assert expected in said.stdout.split("\n")
     app = opened()
@@ -120,7 +100,7 @@ def test_the_link_of_the_guide_leads_to_the_lab() -> None:
 
 
 def test_the_app_is_started_by_the_readme_s_command() -> None:
-    assert START.strip() in (ROOT / "README.md").read_text("utf-8")
+    assert FOLLOWED.commands[2].strip() in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_command_answers_in_json(teacher: Path, capsys: Capture) -> None:

@@ -15,7 +15,7 @@ from dpsim.credential.jws import LONGEST_KID
 from dpsim.credential.shown import NAMED, NAMELESS
 from dpsim.credential.status import TYPES as LIST_TYPES
 from dpsim.credential.verify import SKEW_S
-from dpsim.one_file import escaped_json, hash_source
+from dpsim.one_file import hash_source, page
 
 HERE = Path(__file__).parent / "offline"
 SCRIPTS = ("encoding.js", "baked.js", "token.js", "content.js", "checks.js", "page.js")
@@ -47,23 +47,8 @@ def html(did_document: Mapping[str, Any]) -> str:
         f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>Verify a certificate · dpsim</title>
-<style>{style}</style>
-</head>
-<body>
-{_read("verify.html")}
-<script type="application/json" id="data">{escaped_json({"did": did_document, "rules": RULES})}</script>
-<script type="module">{script}</script>
-</body>
-</html>
-"""
+    data = {"did": did_document, "rules": RULES}
+    return page("Verify a certificate", policy, style, _read("verify.html"), data, script)
 
 
 def _read(name: str) -> str:

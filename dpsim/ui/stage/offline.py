@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 
 from dpsim.beats import Beat
-from dpsim.one_file import escaped_json, hash_source
+from dpsim.one_file import hash_source, page
 from dpsim.ui.stage.files import read, script
 from dpsim.ui.stage.payload import Data
 from dpsim.wording import duration
@@ -41,25 +41,11 @@ def offline_page(data: Data, told: tuple[Beat, ...]) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     title = html.escape(data["title"])
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title} · dpsim</title>
-<style>{THEME}{read("stage.css")}</style>
-</head>
-<body>
-<h1>{title}</h1>
+    body = f"""<h1>{title}</h1>
 <div id="stage" hidden>{read("stage.html")}</div>
 <h2>The same step as text</h2>
-{_beats(told)}
-<script type="application/json" id="data">{escaped_json(data)}</script>
-<script type="module">{module}</script>
-</body>
-</html>
-"""
+{_beats(told)}"""
+    return page(title, policy, THEME + read("stage.css"), body, data, module)
 
 
 def _beats(told: tuple[Beat, ...]) -> str:
